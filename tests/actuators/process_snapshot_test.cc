@@ -30,11 +30,11 @@ std::string line(pid_t pid) {
 
 struct World {
   explicit World(const std::string& procs) : tree{{"victim/cgroup.procs", procs}} {}
-  Result<ProcessSnapshot> call(std::vector<pid_t> known = {}, Pinning hold = Pinning::by_pidfd,
+  Result<ProcessSnapshot> call(std::vector<pid_t> known = {}, Pinning pinning = Pinning::by_pidfd,
                                std::optional<pid_t> only = std::nullopt) const {
     const UniqueFd root(open(tree.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     return take_process_snapshot(*CgroupDir::open(root.get(), "/victim"),
-                                 NeverKill::of_this_process(), known, hold, only);
+                                 NeverKill::of_this_process(), known, pinning, only);
   }
   TempTree tree;
 };
@@ -74,8 +74,8 @@ TEST(ProcessSnapshot, IsNotSettledIfAProcessExitedDuringTheOpen) {
 
 TEST(ProcessSnapshot, RefusesInitItselfAndItsAncestors) {
   const World world(line(1) + line(getpid()) + line(getppid()));
-  for (const Pinning hold : {Pinning::by_pidfd, Pinning::none}) {
-    const auto snapshot = world.call({}, hold);
+  for (const Pinning pinning : {Pinning::by_pidfd, Pinning::none}) {
+    const auto snapshot = world.call({}, pinning);
     ASSERT_TRUE(snapshot.ok());
     EXPECT_TRUE(snapshot->found.empty());
     EXPECT_TRUE(snapshot->quiet);

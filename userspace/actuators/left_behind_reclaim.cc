@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "actuators/event_key.h"
 #include "actuators/usage_meter.h"
-#include "actuators/victim.h"
 #include "kernel/memory_kinds.h"
 
 namespace forestall::actuators {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reclaims what stays charged to a workload whose last process has exited, if the agent did not
-// kill it: page cache, slab and, with swap, tmpfs and shared memory. victim_reclaim.cc does the
+// kill it: page cache, slab and, with swap, tmpfs and shared memory. victim_reclaim.h does the
 // same for a victim. The write takes place on a thread of its own.
 //
 // A tenant decides how many such groups there are. So one reclaim runs at a time, each group is

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actuators/pinned_processes.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -25,7 +27,7 @@ Result<std::shared_ptr<const PinnedProcesses>> PinnedProcesses::take(const kerne
   pinned->present_ = members.present;
   pinned->has_never_killed_ = !members.spared.empty();
   for (const pid_t pid : pinned->present_) {
-    if (pinned->processes_.size() >= processes_max) break;
+    if (pinned->processes_.size() >= std::min(processes_max, kProcessesMax)) break;
     if (!members.may_be_signalled(pid)) continue;
     auto process = kernel::ProcessRef::open(pid);
     if (!process.ok()) continue;
@@ -36,6 +38,21 @@ Result<std::shared_ptr<const PinnedProcesses>> PinnedProcesses::take(const kerne
     }
   }
   return std::shared_ptr<const PinnedProcesses>(std::move(pinned));
+}
+
+PinnedProcesses::Killed PinnedProcesses::kill(const Members& listed, const Clock& clock) const {
+  Killed killed;
+  for (const kernel::ProcessRef& process : processes_) {
+    if (!listed.may_be_signalled(process.id().pid)) continue;
+    const auto sent = process.send_signal(SIGKILL);
+    if (sent.ok()) {
+      if (killed.count == 0) killed.at = clock.now();
+      killed.processes[killed.count++] = &process;
+    } else if (sent.error().code != ESRCH && !killed.failure) {
+      killed.failure = sent.error();
+    }
+  }
+  return killed;
 }
 
 bool PinnedProcesses::is_current() const {

@@ -9,14 +9,18 @@
 // Immutable and shared between the loop and the watchdog's thread.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "actuators/members.h"
 #include "actuators/never_kill.h"
 #include "actuators/usage_meter.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
 #include "kernel/process_ref.h"
@@ -47,6 +51,18 @@ class PinnedProcesses {
   [[nodiscard]] bool has_never_killed() const { return has_never_killed_; }
   // The current processes of the cgroup. Before a signal: pinned ones may be spared by now.
   [[nodiscard]] Result<Members> members() const { return members_of(*directory_, never_kill_); }
+  // A SIGKILL to those that are listed just now and still reachable, so they are in the cgroup
+  // (process_snapshot.h). The processes are owned by this object.
+  struct Killed {
+    [[nodiscard]] std::span<const kernel::ProcessRef* const> reached() const {
+      return {processes.data(), count};
+    }
+    std::array<const kernel::ProcessRef*, kProcessesMax> processes{};
+    std::uint32_t count = 0;
+    std::optional<MonotonicTime> at;  // of the first signal
+    std::optional<Error> failure;     // why the first other one could not be signalled
+  };
+  [[nodiscard]] Killed kill(const Members& listed, const Clock& clock) const;
   // Whether it covers exactly the current processes; costs a read of the list.
   [[nodiscard]] bool is_current() const;
 

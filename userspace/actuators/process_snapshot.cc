@@ -64,7 +64,7 @@ std::optional<Error> why_incomplete(const ProcessSnapshot& snapshot) {
 
 Result<ProcessSnapshot> take_process_snapshot(const kernel::CgroupDir& cgroup,
                                               const NeverKill& never_kill,
-                                              std::span<const pid_t> known, Pinning hold,
+                                              std::span<const pid_t> known, Pinning pinning,
                                               std::optional<pid_t> only) {
   ProcessSnapshot snapshot;
   Members members = TRY(list(cgroup, never_kill, only, snapshot));
@@ -74,13 +74,14 @@ Result<ProcessSnapshot> take_process_snapshot(const kernel::CgroupDir& cgroup,
     ++unknown;
     if (std::ranges::binary_search(members.spared, pid)) {
       refuse(snapshot, pid, "has a thread in a protected cgroup");
-    } else if (hold == Pinning::by_pidfd) {
+    } else if (pinning == Pinning::by_pidfd) {
       open_one(snapshot, never_kill, pid);
     } else {
       count_one(snapshot, never_kill, pid);
     }
   }
-  const bool all_known = hold == Pinning::none || unknown == snapshot.refused + snapshot.unpinned;
+  const bool all_known =
+      pinning == Pinning::none || unknown == snapshot.refused + snapshot.unpinned;
   snapshot.quiet = all_known && !snapshot.unlisted;
   if (all_known) return snapshot;
   members = TRY(list(cgroup, never_kill, only, snapshot));

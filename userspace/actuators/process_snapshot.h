@@ -32,9 +32,9 @@ struct ProcessSnapshot {
   // found, or exited while it was opened and may have forked: call again.
   bool quiet = true;
   std::uint32_t refused = 0;     // in the cgroup, must not be signalled
-  std::uint32_t unpinned = 0;    // in the cgroup, could not be held
+  std::uint32_t unpinned = 0;    // in the cgroup, could not be pinned
   std::optional<Error> refusal;  // why the first of them was refused
-  std::optional<Error> failure;  // why the first of them could not be held
+  std::optional<Error> failure;  // why the first of them could not be pinned
   // Why `present` may be incomplete. Then it is not quiet, and what is missing has no count.
   std::optional<Error> unlisted;
 };
@@ -48,7 +48,7 @@ struct ProcessSnapshot {
 [[nodiscard]] Result<ProcessSnapshot> take_process_snapshot(const kernel::CgroupDir& cgroup,
                                                             const NeverKill& never_kill,
                                                             std::span<const pid_t> known,
-                                                            Pinning hold,
+                                                            Pinning pinning,
                                                             std::optional<pid_t> only);
 
 }  // namespace forestall::actuators

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actuators/victim.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace forestall::actuators {
@@ -28,18 +23,13 @@ constexpr Duration kStuckInterval = std::chrono::seconds(1);
 constexpr Duration kGraceMax = std::chrono::hours(24 * 365);
 // Release timeouts between the last exit and the end of a kill.
 constexpr int kTimeoutsAfterExit = 8;
-// Up to this many processes are reaped largest first. For more, sorting costs more than the order
-// gains, since all of them are signalled by then and free their own memory too.
-constexpr std::size_t kSortedMax = 32;
 
 }  // namespace
 
 Victim::Victim(const VictimContext& context, std::uint32_t number, const WorkloadSample& sample,
                const LadderOptions& options, std::optional<pid_t> only,
                std::shared_ptr<const PinnedProcesses> pinned)
-    : context_(context),
-      number_(number),
-      options_(options),
+    : kill_{context, number, options},
       only_(only),
       pinned_(std::move(pinned)),
       inactive_file_(sample.inactive_file.value_or(Bytes{0})),
@@ -48,28 +38,22 @@ Victim::Victim(const VictimContext& context, std::uint32_t number, const Workloa
   outcome_.usage_before = sample.usage.value_or(Bytes{0});
 }
 
-Victim::~Victim() {
-  for (Held& held : held_) unwatch(held);
-  if (events_) ::epoll_ctl(context_.epoll, EPOLL_CTL_DEL, events_.get(), nullptr);
-}
-
 // ---- before the signal ----
 
 void Victim::begin(Duration grace) {
-  outcome_.began = checked_at_ = context_.clock.now();
-  deadline_ = outcome_.began + options_.release_timeout;
+  outcome_.began = checked_at_ = kill_.context.clock.now();
+  deadline_ = outcome_.began + kill_.options.release_timeout;
   lowest_ = outcome_.usage_before;
   forget_at_ = outcome_.began + kForgetAfter;
-  outcome_.dry_run = options_.dry_run;
+  outcome_.dry_run = kill_.options.dry_run;
   outcome_.attempts.reserve(5);
-  const bool at_once = grace <= Duration::zero() && !options_.dry_run;
+  const bool at_once = grace <= Duration::zero() && !kill_.options.dry_run;
   if (pinned_ && at_once && kill_pinned()) return;
   if (auto verified = verify(); !verified.ok()) return fail(Rung::verify, verified.error());
-  attempt(Rung::verify).processes = 0;
+  kill_.attempt(Rung::verify).processes = 0;
   if (!open_processes()) return;
-  if (options_.dry_run) {
-    held_.clear();
-    alive_ = 0;
+  if (kill_.options.dry_run) {
+    processes_.clear();
     outcome_waits_ = true;
     return;
   }
@@ -82,7 +66,7 @@ void Victim::begin(Duration grace) {
 
 void Victim::cut_grace(Duration grace) {
   if (outcome_.state != KillState::terminating) return;
-  kill_at_ = std::min(*kill_at_, context_.clock.now() + grace);
+  kill_at_ = std::min(*kill_at_, kill_.context.clock.now() + grace);
   check();
 }
 
@@ -91,7 +75,7 @@ Result<void> Victim::verify() {
   if (victim.path == "/" && !only_) {
     return Error{EPERM, "refused: the root cgroup holds the whole system"};
   }
-  auto dir = context_.tree.open(victim.path);
+  auto dir = kill_.context.tree.open(victim.path);
   if (!dir.ok()) {
     removed_ = dir.error().code == ENOENT;
     return dir.error();
@@ -103,14 +87,15 @@ Result<void> Victim::verify() {
                              std::to_string(victim.cgroup.inode)};
   }
   dir_ = std::make_shared<const kernel::CgroupDir>(std::move(*dir));
-  if (!usable(Feature::pidfd) && !usable(Feature::cgroup_kill)) {
+  if (!kill_.usable(Feature::pidfd) && !kill_.usable(Feature::cgroup_kill)) {
     return Error{ENOSYS, "neither pidfd nor cgroup.kill is usable: no safe way to signal"};
   }
   return {};
 }
 
 Result<ProcessSnapshot> Victim::list_processes() {
-  auto snapshot = take_process_snapshot(*dir_, context_.never_kill, known(), hold(), only_);
+  auto snapshot =
+      take_process_snapshot(*dir_, kill_.context.never_kill, processes_.known(), pinning(), only_);
   unlisted_ = snapshot.ok() && snapshot->unlisted.has_value();
   return snapshot;
 }
@@ -131,11 +116,11 @@ bool Victim::open_processes() {
     return false;
   }
   admit(*snapshot);
-  Attempt& pidfds = attempt(Rung::pidfds);
+  Attempt& pidfds = kill_.attempt(Rung::pidfds);
   pidfds.failure = why_incomplete(*snapshot);
   measure_before();
   if (snapshot->present.empty() && !snapshot->unlisted) {
-    if (signalled_by_other_ && !options_.dry_run) {
+    if (signalled_by_other_ && !kill_.options.dry_run) {
       await_end();
       return false;
     }
@@ -147,8 +132,10 @@ bool Victim::open_processes() {
     return false;
   }
   // cgroup.kill kills every process, so it must not be used once one process was refused.
-  if (snapshot->refused == 0 && !only_) open_twin(snapshot->present, Twin::same);
-  if (held_.empty() && !twin_) {
+  if (snapshot->refused == 0 && !only_) {
+    cgroup_kill_.select(snapshot->present, CgroupKill::Match::same, unlisted_);
+  }
+  if (processes_.empty() && !cgroup_kill_.selected()) {
     if (!pidfds.failure) {
       pidfds.failure = Error{ESRCH, "every process exited while its pidfd was opened"};
     }
@@ -159,10 +146,103 @@ bool Victim::open_processes() {
 }
 
 void Victim::measure_before() {
-  auto meter = UsageMeter::open(*dir_, context_.tree.version());
+  auto meter = UsageMeter::open(*dir_, kill_.context.tree.version());
   if (!meter.ok()) return;
   meter_ = std::make_shared<const UsageMeter>(std::move(*meter));
   if (const auto usage = meter_->read(); usage.ok()) outcome_.usage_before = lowest_ = *usage;
+}
+
+// ---- by pinned processes, and of a victim that is signalled already ----
+
+// False, without effect, if no pinned process is left; the caller then kills the ordinary way.
+bool Victim::kill_pinned() {
+  const auto members = pinned_->members();
+  if (!members.ok()) return false;
+  Bytes usage = outcome_.usage_before;
+  if (pinned_->meter() != nullptr) usage = pinned_->meter()->read().optional().value_or(usage);
+  auto sent = pinned_->kill(*members, kill_.context.clock);
+  if (!sent.at) return false;
+  outcome_.signalled = sent.at;
+  dir_ = pinned_->directory();
+  meter_ = pinned_->meter();
+  outcome_.usage_before = lowest_ = usage;
+  kill_.attempt(Rung::verify);
+  take_over(sent.reached());
+  Attempt& sigkill = kill_.attempt(Rung::sigkill);
+  sigkill.processes = outcome_.processes = sent.count;
+  sigkill.failure = std::move(sent.failure);
+  follow_up(members->present);
+  return true;
+}
+
+void Victim::take_over(std::span<const kernel::ProcessRef* const> reached) {
+  processes_.add_signalled(reached);
+  kill_.attempt(Rung::pidfds).processes = static_cast<std::uint32_t>(reached.size());
+}
+
+// A process leaves the list of the cgroup when its end begins, before it frees its memory.
+void Victim::complete(const Signalled& signalled) {
+  signalled_by_other_ = signalled;
+  outcome_.signalled = signalled.at;
+  begin(Duration::zero());
+  // Its cgroup is gone already, and so are its processes.
+  const bool gone = removed_ && outcome_.state == KillState::failed;
+  if (gone) outcome_.exited = outcome_.began;
+  add(signalled, outcome_);
+  if (gone) outcome_.freed = outcome_.usage_before;
+}
+
+// No process is listed any more.
+void Victim::await_end() {
+  outcome_.state = KillState::in_flight;
+  if (pinned_) adopt_dying();
+  processes_.reap(0);
+  cgroup_kill_.select({}, CgroupKill::Match::same, unlisted_);
+  watch(0);
+  exit_unseen_ = processes_.alive() == 0 && !cgroup_kill_.watched();
+  add(*signalled_by_other_, outcome_);
+  check();
+}
+
+// Of the pinned processes those whose end has begun. The others have been moved away, or the kill
+// did not reach them.
+void Victim::adopt_dying() {
+  std::vector<const kernel::ProcessRef*> dying;
+  for (const kernel::ProcessRef& process : pinned_->processes()) {
+    const auto stat = kernel::read_process_stat(process.id().pid);
+    // The pid is its own while the pidfd shows no exit.
+    if (stat.ok() && stat->exiting && !process.exited()) dying.push_back(&process);
+  }
+  take_over(dying);
+}
+
+// Signals the processes that were not pinned.
+void Victim::follow_up(const std::vector<pid_t>& present) {
+  outcome_.state = KillState::in_flight;
+  processes_.reap(0);
+  watch(0);
+  auto snapshot = list_processes();
+  if (!snapshot.ok()) {
+    removed_ = true;
+    return check();
+  }
+  kill_.attempt(Rung::pidfds).failure = why_incomplete(*snapshot);
+  const std::size_t from = admit(*snapshot);
+  if (from < processes_.size()) {
+    watch(from);
+    (void)processes_.signal(from, SIGKILL);
+    processes_.reap(from);
+  }
+  if (snapshot->refused == 0 && !pinned_->has_never_killed()) {
+    // Processes present before the signal, and those found after it.
+    std::vector<pid_t> own = present;
+    own.insert(own.end(), snapshot->present.begin(), snapshot->present.end());
+    std::ranges::sort(own);
+    cgroup_kill_.select(own, CgroupKill::Match::within, unlisted_);
+    cgroup_kill_.queue(unpinned_);
+  }
+  sweep();
+  check();
 }
 
 // ---- the signal ----
@@ -170,8 +250,9 @@ void Victim::measure_before() {
 // SIGTERM to every process, as service managers do (systemd's KillMode=control-group). False if no
 // process could be signalled: then there is nothing to wait for.
 bool Victim::request_exit(Duration grace) {
-  if (held_.empty() || !signal_processes(0, SIGTERM)) {
-    if (held_.empty()) attempt(Rung::sigterm).failure = Error{ENOSYS, "SIGTERM needs pidfds"};
+  if (processes_.empty() || !processes_.signal(0, SIGTERM)) {
+    if (processes_.empty())
+      kill_.attempt(Rung::sigterm).failure = Error{ENOSYS, "SIGTERM needs pidfds"};
     return false;
   }
   outcome_.state = KillState::terminating;
@@ -183,16 +264,20 @@ bool Victim::request_exit(Duration grace) {
 void Victim::end_now() {
   const bool after_grace = outcome_.state == KillState::terminating;
   outcome_.state = KillState::in_flight;
-  deadline_ = context_.clock.now() + options_.release_timeout;
-  forget_at_ = context_.clock.now() + kForgetAfter;
+  deadline_ = kill_.context.clock.now() + kill_.options.release_timeout;
+  forget_at_ = kill_.context.clock.now() + kForgetAfter;
   if (after_grace) {
     settled_ = false;
     sweep();
-    if (alive_ == 0 && settled_) return check();
-    compare_twin_again();
+    if (processes_.alive() == 0 && settled_) return check();
+    cgroup_kill_.deselect();
+    const auto now = list_processes();
+    if (now.ok() && now->refused == 0 && !only_) {
+      cgroup_kill_.select(now->present, CgroupKill::Match::same, unlisted_);
+    }
   }
   if (!signal_all()) return finish(KillState::failed);
-  reap(0);
+  processes_.reap(0);
   if (!after_grace) watch(0);
   sweep();
   check();
@@ -201,48 +286,22 @@ void Victim::end_now() {
 // pidfds first, because they take no sleeping lock. cgroup.kill then reaches processes that could
 // not be pinned or were forked meanwhile. False if nothing could be signalled.
 bool Victim::signal_all() {
-  if (held_.empty() || !signal_processes(0, SIGKILL)) return kill_cgroup();
-  queue_cgroup_kill();
+  if (processes_.empty() || !processes_.signal(0, SIGKILL)) {
+    return cgroup_kill_.write(processes_.alive() + unpinned_);
+  }
+  cgroup_kill_.queue(unpinned_);
   return true;
 }
 
-// False if there was no process to signal, or all signals failed.
-bool Victim::signal_processes(std::size_t from, int signal) {
-  std::uint32_t reached = 0;
-  bool any_gone = false;
-  std::optional<Error> failure;
-  for (std::size_t i = from; i < held_.size(); ++i) {
-    if (!held_[i].process) continue;
-    const auto result = held_[i].process->send_signal(signal);
-    if (result.ok()) {
-      if (++reached == 1 && !outcome_.signalled) outcome_.signalled = context_.clock.now();
-      if (!std::exchange(held_[i].signalled, true)) ++outcome_.processes;
-    } else if (result.error().code == ESRCH) {
-      any_gone = true;  // it exited and was reaped: its memory is being freed
-    } else if (!failure) {
-      failure = result.error();
-    }
-  }
-  Attempt& sent = attempt(signal == SIGTERM ? Rung::sigterm : Rung::sigkill);
-  sent.processes += reached;
-  if (failure) sent.failure = std::move(failure);
-  return reached > 0 || any_gone;
-}
-
-// Takes the processes of a snapshot into held_; returns the index of the first.
+// Takes the processes of a snapshot; returns the index of the first.
 std::size_t Victim::admit(ProcessSnapshot& snapshot) {
-  const std::size_t from = held_.size();
-  for (auto& process : snapshot.found) {
-    const pid_t pid = process.id().pid;
-    held_.push_back({std::move(process), pid, Reaping::wanted});
-  }
-  const auto added = static_cast<std::uint32_t>(held_.size() - from);
-  alive_ += added;
-  unheld_ = hold() == Pinning::by_pidfd
-                ? snapshot.unpinned
-                : static_cast<std::uint32_t>(snapshot.present.size()) - snapshot.refused;
+  const std::size_t from = processes_.add(std::move(snapshot.found));
+  const auto added = static_cast<std::uint32_t>(processes_.size() - from);
+  unpinned_ = pinning() == Pinning::by_pidfd
+                  ? snapshot.unpinned
+                  : static_cast<std::uint32_t>(snapshot.present.size()) - snapshot.refused;
   // A round that finds no further process is no attempt at a time of its own.
-  if (added > 0) attempt(Rung::pidfds).processes += added;
+  if (added > 0) kill_.attempt(Rung::pidfds).processes += added;
   return from;
 }
 
@@ -256,171 +315,64 @@ void Victim::sweep() {
     }
     settled_ = snapshot->quiet;
     const std::size_t from = admit(*snapshot);
-    if (snapshot->unlisted) attempt(Rung::pidfds).failure = snapshot->unlisted;
+    if (snapshot->unlisted) kill_.attempt(Rung::pidfds).failure = snapshot->unlisted;
     if (settled_) return;
-    if (from == held_.size() && unlisted_) return;  // the next round tries again
-    if (from == held_.size()) continue;
+    if (from == processes_.size() && unlisted_) return;  // the next round tries again
+    if (from == processes_.size()) continue;
     watch(from);
     // A terminating victim may fork processes to clean up.
     if (outcome_.state == KillState::terminating) continue;
     // Failures are in the attempt, and keep the kill from being released.
-    (void)signal_processes(from, SIGKILL);
-    reap(from);
+    (void)processes_.signal(from, SIGKILL);
+    processes_.reap(from);
   }
 }
 
 // ---- after it ----
 
-// Pids held and not known to have exited, sorted. A process that exited may have been reaped and
-// its pid reused by a later fork, which must be opened anew.
-std::vector<pid_t> Victim::known() const {
-  std::vector<pid_t> pids;
-  pids.reserve(held_.size());
-  for (const Held& held : held_) {
-    if (held.process && !held.process->exited()) pids.push_back(held.pid);
-  }
-  std::ranges::sort(pids);
-  return pids;
-}
-
 void Victim::watch(std::size_t from) {
-  for (std::size_t i = from; i < held_.size(); ++i) {
-    if (!held_[i].process) continue;
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = EventKey{number_, static_cast<std::uint32_t>(i)}.pack();
-    // Fails only without memory or above fs.epoll.max_user_watches. The next round then
-    // checks the processes themselves, and detects the exit a little later.
-    if (::epoll_ctl(context_.epoll, EPOLL_CTL_ADD, held_[i].process->fd(), &event) != 0) {
-      all_watched_ = false;
-    }
-  }
-  if (!twin_ || events_) return;
-  auto events = twin_->open_file("cgroup.events", O_RDONLY);
-  if (!events.ok()) return;
-  events_ = std::move(*events);
-  on_event(EventKey::kCgroupEvents);  // read once, so that only a change polls
-  epoll_event event{};
-  event.events = EPOLLPRI;
-  event.data.u64 = EventKey{number_, EventKey::kCgroupEvents}.pack();
-  if (events_) ::epoll_ctl(context_.epoll, EPOLL_CTL_ADD, events_.get(), &event);
-}
-
-// A reaper's duplicate keeps the pidfd's open file, and so its registration, alive after our
-// descriptor is closed. It must be removed explicitly.
-void Victim::unwatch(Held& held) {
-  if (!held.process) return;
-  ::epoll_ctl(context_.epoll, EPOLL_CTL_DEL, held.process->fd(), nullptr);
-  held.process.reset();
-  --alive_;
+  processes_.watch(from);
+  cgroup_kill_.watch();
 }
 
 void Victim::on_event(std::uint32_t index) {
-  if (index != EventKey::kCgroupEvents) {
-    if (index < held_.size()) unwatch(held_[index]);
-    return;
-  }
-  std::array<char, 128> text{};
-  // Reading re-arms the poll. The content is not needed: the next round checks the processes.
-  if (::pread(events_.get(), text.data(), text.size(), 0) >= 0) return;
-  ::epoll_ctl(context_.epoll, EPOLL_CTL_DEL, events_.get(), nullptr);
-  events_.reset();
-}
-
-// Queues the dying processes for the reapers, the largest first.
-void Victim::reap(std::size_t from) {
-  const std::size_t count = held_.size() - from;
-  if (count <= context_.reapers.threads() || count > kSortedMax) {
-    for (std::size_t i = from; i < held_.size() && submit(i); ++i) {
-    }
-    return;
-  }
-  std::array<std::pair<std::uint64_t, std::size_t>, kSortedMax> order;
-  for (std::size_t i = 0; i < count; ++i) {
-    order[i] = {kernel::resident_pages(held_[from + i].pid), from + i};
-  }
-  std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), std::greater<>());
-  for (std::size_t i = 0; i < count && submit(order[i].second); ++i) {
-  }
-}
-
-// False if the queue is full: then the rest need not be tried either.
-bool Victim::submit(std::size_t index) {
-  Held& held = held_[index];
-  if (!usable(Feature::process_mrelease)) return true;
-  if (!held.process || held.reaping != Reaping::wanted) return true;
-  auto copy = held.process->duplicate();
-  const std::uint64_t ticket = EventKey{number_, static_cast<std::uint32_t>(index)}.pack();
-  if (!copy.ok()) {
-    attempt(Rung::mrelease).failure = copy.error();
-  } else if (context_.reapers.submit({ticket, std::move(*copy)})) {
-    held.reaping = Reaping::queued;
-  } else {
-    ++unreaped_;
-    attempt(Rung::mrelease).failure =
-        Error{EAGAIN, "reaper queue full, " + std::to_string(unreaped_) + " times"};
-    return false;
-  }
-  return true;
+  if (index == EventKey::kCgroupEvents) return cgroup_kill_.on_event();
+  processes_.on_exit(index);
 }
 
 void Victim::on_report(std::uint32_t index, const ReapReport& report) {
-  if (index == EventKey::kCgroupKill) return on_cgroup_kill(report);
-  if (index == EventKey::kReclaim) return on_reclaim(report);
-  if (index >= held_.size()) return;
-  Attempt& mrelease = attempt(Rung::mrelease);
-  switch (report.result) {
-    case ReapResult::freed:
-    case ReapResult::gone:
-      ++mrelease.processes;
-      held_[index].reaping = Reaping::ended;
-      break;
-    case ReapResult::not_yet: held_[index].reaping = Reaping::wanted; break;
-    case ReapResult::failed:
-      mrelease.failure = Error{report.code, "process_mrelease " + std::to_string(held_[index].pid)};
-      held_[index].reaping = Reaping::ended;
-      break;
-  }
+  if (index == EventKey::kCgroupKill) return cgroup_kill_.on_report(report);
+  if (index == EventKey::kReclaim) return reclaim_.on_report(report);
+  processes_.on_reaped(index, report);
 }
 
 // Listing thousands of processes repeatedly at real-time priority would keep them from the CPU time
 // they need to exit.
 void Victim::sweep_in_turn() {
-  const MonotonicTime began = context_.clock.now();
+  const MonotonicTime began = kill_.context.clock.now();
   sweep();
-  const MonotonicTime ended = context_.clock.now();
+  const MonotonicTime ended = kill_.context.clock.now();
   sweep_due_ = ended + 4 * (ended - began);
 }
 
 // Processes that enter the cgroup after the last exit are not the victim.
 void Victim::check_exits() {
   if (outcome_.exited) return;
-  if (!all_watched_) {
-    for (Held& held : held_) {
-      if (held.process && held.process->exited()) unwatch(held);
-    }
-  }
+  processes_.find_exits();
   // The last known process exited: check for unknown ones.
-  if (alive_ == 0) settled_ = false;
+  if (processes_.alive() == 0) settled_ = false;
   if (!settled_ && !removed_ && checked_at_ >= sweep_due_) sweep_in_turn();
   // cgroup.events covers what could not be listed. On a hybrid host it is that of another group.
-  const bool all_seen = settled_ || (unlisted_ && events_ && !context_.tree.hybrid());
-  const bool gone = removed_ || (all_seen && alive_ == 0 && unheld_ == 0 && !populated());
+  const bool all_seen =
+      settled_ || (unlisted_ && cgroup_kill_.watched() && !kill_.context.tree.hybrid());
+  const bool none_left = processes_.alive() == 0 && unpinned_ == 0;
+  const bool gone = removed_ || (all_seen && none_left && !cgroup_kill_.populated());
   if (!gone) return;
-  outcome_.exited = context_.clock.now();
+  outcome_.exited = kill_.context.clock.now();
   // A victim that exited within its grace also gets release_timeout for its memory to come back.
   if (outcome_.state == KillState::terminating) {
-    deadline_ = *outcome_.exited + options_.release_timeout;
+    deadline_ = *outcome_.exited + kill_.options.release_timeout;
   }
-}
-
-// cgroup.procs drops a process when its exit begins, before it frees its memory. The kernel reports
-// the cgroup as unpopulated only after that (kernel/cgroup/cgroup.c css_task_iter_advance,
-// cgroup_exit). A pidfd gives the same; this is for victims without pidfds.
-bool Victim::populated() const {
-  std::array<char, 128> text{};
-  if (!events_ || ::pread(events_.get(), text.data(), text.size() - 1, 0) <= 0) return false;
-  return std::string_view(text.data()).find("populated 1") != std::string_view::npos;
 }
 
 void Victim::check_memory() {
@@ -436,7 +388,7 @@ void Victim::check_memory() {
     }
   }
   if (!back && !removed_) return;
-  if (!outcome_.released) outcome_.released = context_.clock.now();
+  if (!outcome_.released) outcome_.released = kill_.context.clock.now();
   if (removed_ && !outcome_.exited) outcome_.exited = outcome_.released;
 }
 
@@ -447,13 +399,22 @@ void Victim::check_memory() {
 void Victim::note_progress(Bytes usage) {
   if (usage + kUsageGrain > lowest_) return;
   lowest_ = usage;
-  deadline_ = checked_at_ + options_.release_timeout;
+  deadline_ = checked_at_ + kill_.options.release_timeout;
   if (!outcome_.exited) return;
-  deadline_ = std::min(deadline_, *outcome_.exited + kTimeoutsAfterExit * options_.release_timeout);
+  deadline_ =
+      std::min(deadline_, *outcome_.exited + kTimeoutsAfterExit * kill_.options.release_timeout);
+}
+
+// Once, when the last process has exited.
+void Victim::reclaim_rest() {
+  if (!outcome_.exited || removed_ || only_ || !reclaim_.may_start()) return;
+  if (processes_.is_reaping()) return;
+  const auto usage = usage_now();
+  if (usage && dir_) reclaim_.start(*dir_, *usage);
 }
 
 void Victim::check() {
-  checked_at_ = context_.clock.now();
+  checked_at_ = kill_.context.clock.now();
   // A victim that exited is not killed again: later processes in the cgroup are not the victim.
   const bool grace_is_over =
       outcome_.state == KillState::terminating && !outcome_.exited && checked_at_ >= *kill_at_;
@@ -461,8 +422,8 @@ void Victim::check() {
   if (!under_way()) {
     // A removed cgroup need not be remembered if it was never signalled. A kill counts for the next
     // decisions (policy/damage_limit.h), whatever becomes of the cgroup.
-    if (options_.dry_run) note_memory_of_dry_run();
-    if (!options_.dry_run && meter_ && !usage_now()) removed_ = true;
+    if (kill_.options.dry_run) note_memory_of_dry_run();
+    if (!kill_.options.dry_run && meter_ && !usage_now()) removed_ = true;
     forgettable_ = forgettable_ || checked_at_ >= forget_at_ || (removed_ && !outcome_.signalled);
     return;
   }
@@ -472,21 +433,19 @@ void Victim::check() {
   if (outcome_.state == KillState::terminating && !outcome_.exited) return;
   check_memory();
   const bool in_time = checked_at_ < deadline_;
-  if (reclaiming_ == Reclaiming::ended && !outcome_.released) outcome_.released = checked_at_;
+  if (reclaim_.ended() && !outcome_.released) outcome_.released = checked_at_;
   // After all processes exited, nothing more is freed: the rest is page cache of no process.
   if (!in_time && outcome_.exited && !outcome_.released) outcome_.released = checked_at_;
   // The memory may be back before the processes exit, since the reapers free it. Then the exit is
   // awaited until the deadline, only for the record, and so is the thread that writes cgroup.kill.
   // By then the remaining memory is next to nothing.
   const bool complete =
-      outcome_.exited && !cgroup_kill_queued_ && !is_reaping() && reclaiming_ != Reclaiming::queued;
+      outcome_.exited && !cgroup_kill_.queued() && !processes_.is_reaping() && !reclaim_.queued();
   if (outcome_.released && (complete || !in_time)) return finish(KillState::released);
   if (outcome_.state == KillState::in_flight && !in_time) finish(KillState::stuck);
   if (outcome_.state == KillState::stuck && checked_at_ >= forget_at_) forgettable_ = true;
   if (outcome_.state == KillState::terminating) return;
-  // Submits again what a reaper gave up on, or what found the queue full.
-  for (std::size_t i = 0; i < held_.size() && submit(i); ++i) {
-  }
+  processes_.reap_rest();
 }
 
 void Victim::note_memory_of_dry_run() {
@@ -499,33 +458,23 @@ void Victim::note_memory_of_dry_run() {
 
 void Victim::finish(KillState state) {
   outcome_.state = state;
-  if (cgroup_kill_queued_) {
-    attempt(Rung::cgroup_kill).failure =
+  if (cgroup_kill_.queued()) {
+    kill_.attempt(Rung::cgroup_kill).failure =
         Error{EINPROGRESS, "cgroup.kill still waits for a reaper thread or the kernel's lock"};
   }
   const auto usage = usage_now();
   // A removed cgroup has no usage left; the usage of an unreadable one is unknown.
   if (usage) outcome_.freed = outcome_.usage_before - *usage;
-  if (usage && outcome_.exited) note_left_behind(*usage);
+  if (usage && outcome_.exited && dir_) reclaim_.note_left_behind(*dir_, *usage);
   if (removed_) outcome_.freed = outcome_.usage_before;
   outcome_waits_ = true;
   forgettable_ = removed_ && !outcome_.signalled;
 }
 
 void Victim::fail(Rung rung, Error why) {
-  attempt(rung).failure = std::move(why);
+  kill_.attempt(rung).failure = std::move(why);
   finish(KillState::failed);
   outcome_.freed = Bytes{0};
-}
-
-// One attempt per rung: later rounds on the same rung are added to it.
-Attempt& Victim::attempt(Rung rung) {
-  const auto found = std::ranges::find(outcome_.attempts, rung, &Attempt::rung);
-  Attempt& entry = found != outcome_.attempts.end()
-                       ? *found
-                       : outcome_.attempts.emplace_back(Attempt{rung, {}, 0, std::nullopt});
-  entry.at = context_.clock.now();
-  return entry;
 }
 
 std::optional<Outcome> Victim::take_outcome() {
@@ -551,25 +500,25 @@ KillProgress Victim::progress() const {
 // In working set, as the policy's need is. A dry run keeps all of it, because no memory comes back.
 // A victim with unreadable usage counts with its usage at the ranking.
 Bytes Victim::remaining() const {
-  const bool as_before = options_.dry_run || !meter_;
+  const bool as_before = kill_.options.dry_run || !meter_;
   const Bytes usage = as_before ? outcome_.usage_before : usage_now().value_or(Bytes{0});
   return working_set(usage, inactive_file_);
 }
 
 bool Victim::under_way() const {
-  if (options_.dry_run) return false;
+  if (kill_.options.dry_run) return false;
   return outcome_.state == KillState::in_flight || outcome_.state == KillState::stuck ||
          outcome_.state == KillState::terminating;
 }
 
 std::optional<MonotonicTime> Victim::next_due() const {
-  const bool would_die = options_.dry_run && outcome_.state == KillState::in_flight;
+  const bool would_die = kill_.options.dry_run && outcome_.state == KillState::in_flight;
   if (would_die) return std::min(checked_at_ + kDryRunInterval, forget_at_);
   if (!under_way()) return forget_at_;
   if (outcome_.state == KillState::stuck) return checked_at_ + kStuckInterval;
   const bool in_grace = outcome_.state == KillState::terminating && !outcome_.exited;
   // After the last exit the sweep that confirms it may still be due, and no event follows.
-  if (in_grace && alive_ > 0) return kill_at_;
+  if (in_grace && processes_.alive() > 0) return kill_at_;
   const MonotonicTime next =
       std::max(checked_at_ + (settled_ ? kCheckInterval : kUnsettledInterval), sweep_due_);
   return std::min(next, in_grace ? *kill_at_ : deadline_);

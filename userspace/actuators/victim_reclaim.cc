@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a kill after the last exit: reclaims and reports what stays charged to the cgroup.
+#include "actuators/victim_reclaim.h"
+
 #include <fcntl.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "actuators/victim.h"
+#include "actuators/usage_meter.h"
 #include "kernel/memory_kinds.h"
 
 namespace forestall::actuators {
@@ -18,53 +19,42 @@ Bytes least_rest(Bytes usage_before) {
 
 }  // namespace
 
-// Page cache, tmpfs and slab outlive the processes that they are charged to. Once, when the last
-// process has exited: processes that enter the cgroup later are not the victim.
-void Victim::reclaim_rest() {
-  if (!outcome_.exited || removed_ || only_ || reclaiming_ != Reclaiming::not_yet) return;
-  if (is_reaping()) return;
-  const auto usage = usage_now();
-  if (!usage || !dir_) return;
-  if (*usage < least_rest(outcome_.usage_before)) return;
-  reclaiming_ = Reclaiming::ended;
-  const bool v1 = context_.tree.version() == kernel::CgroupVersion::v1;
-  auto file = dir_->open_file(v1 ? "memory.force_empty" : "memory.reclaim", O_WRONLY);
+void VictimReclaim::start(const kernel::CgroupDir& directory, Bytes usage) {
+  if (usage < least_rest(kill_.outcome.usage_before)) return;
+  state_ = State::ended;
+  const bool v1 = kill_.context.tree.version() == kernel::CgroupVersion::v1;
+  auto file = directory.open_file(v1 ? "memory.force_empty" : "memory.reclaim", O_WRONLY);
   if (!file.ok()) {
-    attempt(Rung::reclaim).failure = file.error();
+    kill_.attempt(Rung::reclaim).failure = file.error();
     return;
   }
-  const std::uint64_t ticket = EventKey{number_, EventKey::kReclaim}.pack();
-  const bool queued = context_.reclaimer.submit(
-      {ticket, std::move(*file), ReapCall::reclaim, MonotonicTime::max(), v1 ? Bytes{0} : *usage});
+  const bool queued = kill_.context.reclaimer.submit({kill_.key(EventKey::kReclaim),
+                                                      std::move(*file), ReapCall::reclaim,
+                                                      MonotonicTime::max(), v1 ? Bytes{0} : usage});
   if (queued) {
-    reclaiming_ = Reclaiming::queued;
+    state_ = State::queued;
   } else {
-    attempt(Rung::reclaim).failure = Error{EAGAIN, "queue of the reclaim thread full"};
+    kill_.attempt(Rung::reclaim).failure = Error{EAGAIN, "queue of the reclaim thread full"};
   }
 }
 
-// A process may have exited while a reaper thread still frees its memory.
-bool Victim::is_reaping() const {
-  return std::ranges::any_of(held_,
-                             [](const Held& held) { return held.reaping == Reaping::queued; });
-}
-
-void Victim::on_reclaim(const ReapReport& report) {
-  reclaiming_ = Reclaiming::ended;
-  Attempt& tried = attempt(Rung::reclaim);
+void VictimReclaim::on_report(const ReapReport& report) {
+  state_ = State::ended;
+  Attempt& tried = kill_.attempt(Rung::reclaim);
   if (report.result == ReapResult::failed) {
-    tried.failure = Error{report.code, "reclaim of " + outcome_.victim.path};
+    tried.failure = Error{report.code, "reclaim of " + kill_.outcome.victim.path};
   }
 }
 
-void Victim::note_left_behind(Bytes usage) {
-  if (usage < least_rest(outcome_.usage_before) || !dir_) return;
-  outcome_.left_behind = LeftBehind{usage, {}};
-  const auto kinds = kernel::memory_kinds(*dir_, context_.tree.version());
+void VictimReclaim::note_left_behind(const kernel::CgroupDir& directory, Bytes usage) {
+  Outcome& outcome = kill_.outcome;
+  if (usage < least_rest(outcome.usage_before)) return;
+  outcome.left_behind = LeftBehind{usage, {}};
+  const auto kinds = kernel::memory_kinds(directory, kill_.context.tree.version());
   if (kinds.ok()) {
-    outcome_.left_behind->kinds = *kinds;
+    outcome.left_behind->kinds = *kinds;
   } else {
-    attempt(Rung::reclaim).failure = kinds.error();
+    kill_.attempt(Rung::reclaim).failure = kinds.error();
   }
 }
 

@@ -2,7 +2,6 @@
 #include "agent/watchdog.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -258,13 +257,11 @@ void Watchdog::act(Orders& orders, const Post& post, Bytes working_set) {
   if (!orders.take(Claim::by_thread)) return;
   // The loop may have evaluated since it was found late, and have had a reason not to kill.
   if (!loop_is_late(*post.met_since, clock_.now())) return orders.claim.store(Claim::open);
-  for (const kernel::ProcessRef& process : pinned.processes()) {
-    if (!members->may_be_signalled(process.id().pid)) continue;
-    if (!process.send_signal(SIGKILL).ok()) continue;
-    if (signalled.processes++ == 0) signalled.at = clock_.now();
-  }
+  const auto killed = pinned.kill(*members, clock_);
   // No pinned process was left: the order is void, and there is no kill.
-  if (signalled.processes == 0) return orders.claim.store(Claim::by_loop);
+  if (!killed.at) return orders.claim.store(Claim::by_loop);
+  signalled.at = *killed.at;
+  signalled.processes = killed.count;
   kill.order = post.order;
   hand_over(std::move(kill));
   release(pinned);

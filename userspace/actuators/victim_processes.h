@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pinned processes of one victim: signals them, watches for their exit, and has the memory of
+// those that die freed by the reapers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "actuators/ongoing_kill.h"
+#include "actuators/reaper_pool.h"
+#include "kernel/process_ref.h"
+
+namespace forestall::actuators {
+
+// Thread rule: the loop's thread only.
+class VictimProcesses {
+ public:
+  // `kill` outlives it.
+  explicit VictimProcesses(OngoingKill& kill) : kill_(kill) {}
+  VictimProcesses(const VictimProcesses&) = delete;
+  VictimProcesses& operator=(const VictimProcesses&) = delete;
+  ~VictimProcesses() { clear(); }
+
+  // Both return the index of the first process that was added.
+  std::size_t add(std::vector<kernel::ProcessRef> found);
+  // Processes that were signalled already, by a descriptor that the victim does not own. If a copy
+  // of it fails (no descriptors left), the process dies but is not reaped, and its exit shows only
+  // in the cgroup.
+  std::size_t add_signalled(std::span<const kernel::ProcessRef* const> reached);
+  // Releases all of them.
+  void clear();
+
+  // From this index on. False if there was no process to signal, or all signals failed.
+  [[nodiscard]] bool signal(std::size_t from, int signal);
+  // Queues the dying processes for the reapers, the largest first.
+  void reap(std::size_t from);
+  // Submits again what a reaper gave up on, or what found the queue full.
+  void reap_rest();
+  void on_reaped(std::size_t index, const ReapReport& report);
+  // Their exits are events of the ladder's epoll.
+  void watch(std::size_t from);
+  void on_exit(std::size_t index);
+  // Finds the exits that raise no event.
+  void find_exits();
+
+  [[nodiscard]] bool empty() const { return held_.empty(); }
+  [[nodiscard]] std::size_t size() const { return held_.size(); }
+  // Not known to have exited.
+  [[nodiscard]] std::uint32_t alive() const { return alive_; }
+  // A process may have exited while a reaper thread still frees its memory.
+  [[nodiscard]] bool is_reaping() const;
+  // Pids not known to have exited, sorted. A process that exited may have been reaped and its pid
+  // reused by a later fork, which must be opened anew.
+  [[nodiscard]] std::vector<pid_t> known() const;
+
+ private:
+  enum class Reaping : std::uint8_t { wanted, queued, ended };
+  struct Held {
+    std::optional<kernel::ProcessRef> process;  // nullopt once it exited
+    pid_t pid = 0;
+    bool signalled = false;
+    Reaping reaping = Reaping::wanted;
+  };
+
+  void add_one(kernel::ProcessRef process, bool signalled);
+  void unwatch(Held& held);
+  bool submit(std::size_t index);
+
+  OngoingKill& kill_;
+  std::vector<Held> held_;
+  std::uint32_t alive_ = 0;     // of held_
+  std::uint32_t unreaped_ = 0;  // not queued for a reaper yet: the queue was full
+  bool all_watched_ = true;     // every process of held_ is in the epoll
+};
+
+}  // namespace forestall::actuators

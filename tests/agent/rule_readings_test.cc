@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// When rulesets are read for, and which reading an evaluation gets.
+// When rulesets are read for, on which thread, and which reading an evaluation gets.
 #include <gtest/gtest.h>
+#include <poll.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "agent/rule_sampler.h"
+#include "support/manual_clock.h"
+#include "support/small_node.h"
 
 namespace forestall::agent {
 namespace {
@@ -14,12 +20,12 @@ class FakeSampler final : public RuleSampler {
     ++starts;
     return true;
   }
-  [[nodiscard]] std::optional<Reading> finish() override {
+  [[nodiscard]] std::optional<Finished> finish() override {
     if (!over) return std::nullopt;
     over = false;
     rulesets::RuleObservation read;
     read.time = std::chrono::seconds(5);
-    return Reading{started, read};
+    return Finished{started, read};
   }
 
   RuleNeeds started;
@@ -85,6 +91,35 @@ TEST(RuleReadings, OtherRulesetsGetNoReadingOfTheOldOnes) {
   EXPECT_TRUE(readings.use()) << "equal rulesets keep it";
   readings.reconfigured(Config());
   EXPECT_EQ(readings.next_due(), std::nullopt);
+}
+
+bool has_thread(const std::string& name) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream comm(task.path() / "comm");
+    std::string found;
+    if (std::getline(comm, found) && found == name) return true;
+  }
+  return false;
+}
+
+TEST(RuleSamplerThread, BeginsWithTheFirstRulesets) {
+  const test::SmallNode files{"/a"};
+  const auto tree = kernel::CgroupTree::discover(files / "cgroup");
+  ASSERT_TRUE(tree) << tree.error().text();
+  const test::ManualClock clock;
+  const auto sampler = RuleSamplerThread::create(*tree, clock);
+  ASSERT_TRUE(sampler) << sampler.error().text();
+  ASSERT_TRUE((*sampler)->prepare(Config()));
+  EXPECT_FALSE(has_thread("rule-sampler"));
+  const Config config = with_rule("r", "a");
+  ASSERT_TRUE((*sampler)->prepare(config));
+  EXPECT_TRUE(has_thread("rule-sampler"));
+  ASSERT_TRUE((*sampler)->prepare(config)) << "it runs already";
+  const RuleNeeds needs(rulesets::needs_of(*config.rules));
+  ASSERT_TRUE((*sampler)->start(needs));
+  pollfd over{(*sampler)->fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&over, 1, 10'000), 1);
+  EXPECT_TRUE((*sampler)->finish());
 }
 
 }  // namespace

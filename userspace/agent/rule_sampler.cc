@@ -11,25 +11,30 @@ Result<std::unique_ptr<RuleSamplerThread>> RuleSamplerThread::create(const kerne
                                                                      const Clock& clock) {
   std::unique_ptr<RuleSamplerThread> made(new RuleSamplerThread(tree, clock));
   made->thread_ =
-      TRY(base::JobThread::create("rule-sampler", [sampler = made.get()] { sampler->read(); }));
+      TRY(base::JobThread::prepare("rule-sampler", [sampler = made.get()] { sampler->read(); }));
   return made;
 }
 
 // The loop frees what this thread allocated; see TreeScannerThread::refresh().
 void RuleSamplerThread::read() {
   kernel::use_service_priority();
-  reading_.observation = reader_.read(clock_.now(), *reading_.needs);
+  sample_.observation = reader_.read(clock_.now(), *sample_.needs);
+}
+
+Result<void> RuleSamplerThread::prepare(const Config& config) {
+  if (config.rules) TRY(thread_->begin());
+  return {};
 }
 
 bool RuleSamplerThread::start(const RuleNeeds& needs) {
   if (thread_->running()) return false;
-  reading_.needs = needs;
+  sample_.needs = needs;
   return thread_->start();
 }
 
-std::optional<RuleSampler::Reading> RuleSamplerThread::finish() {
+std::optional<RuleSampler::Finished> RuleSamplerThread::finish() {
   if (!thread_->finish()) return std::nullopt;
-  return std::exchange(reading_, Reading{});
+  return std::exchange(sample_, Finished{});
 }
 
 RuleReadings::RuleReadings(RuleSampler& sampler, const Config& config) : sampler_(sampler) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads what rulesets decide on (sources/rule_reader.h), on a thread of its own: memory.stat waits
-// for a flush of counters, and opening cgroups for kernfs locks. Without rulesets no thread runs a
-// job.
+// for a flush of counters, and opening cgroups for kernfs locks.
 #pragma once
 
 #include <memory>
@@ -25,7 +24,7 @@ using RuleNeeds = SharedValue<std::vector<rulesets::RuleNeed>>;
 // Thread rule: the loop's thread only.
 class RuleSampler {
  public:
-  struct Reading {
+  struct Finished {
     RuleNeeds needs;  // that it was started with
     rulesets::RuleObservation observation;
   };
@@ -37,8 +36,8 @@ class RuleSampler {
 
   // False: it still reads.
   virtual bool start(const RuleNeeds& /*needs*/) { return false; }
-  // The reading that is over; nothing: none is.
-  [[nodiscard]] virtual std::optional<Reading> finish() { return std::nullopt; }
+  // What was read, once; nothing: it still reads, or was not started.
+  [[nodiscard]] virtual std::optional<Finished> finish() { return std::nullopt; }
   // Polls readable when a reading is over; -1: never.
   [[nodiscard]] virtual int fd() const { return -1; }
 };
@@ -49,8 +48,11 @@ class RuleSamplerThread final : public RuleSampler {
   static Result<std::unique_ptr<RuleSamplerThread>> create(const kernel::CgroupTree& tree,
                                                            const Clock& clock);
 
+  // Starts the thread if the configuration has rulesets. Before the first start() for them.
+  [[nodiscard]] Result<void> prepare(const Config& config);
+  // REQUIRES: prepare().
   bool start(const RuleNeeds& needs) override;
-  [[nodiscard]] std::optional<Reading> finish() override;
+  [[nodiscard]] std::optional<Finished> finish() override;
   [[nodiscard]] int fd() const override { return thread_->fd(); }
 
  private:
@@ -60,7 +62,7 @@ class RuleSamplerThread final : public RuleSampler {
 
   sources::RuleSampleReader reader_;
   const Clock& clock_;
-  Reading reading_;                          // the thread's while it runs
+  Finished sample_;                          // the thread's while it runs
   std::unique_ptr<base::JobThread> thread_;  // last: its job uses all of the above
 };
 

@@ -13,21 +13,27 @@
 
 namespace forestall::base {
 
-JobThread::JobThread(std::function<void()> job, UniqueFd started, UniqueFd stop, UniqueFd done)
-    : job_(std::move(job)),
+JobThread::JobThread(const char* name, std::function<void()> job, UniqueFd started, UniqueFd stop,
+                     UniqueFd done)
+    : name_(name),
+      job_(std::move(job)),
       started_(std::move(started)),
       stop_(std::move(stop)),
       done_(std::move(done)) {}
 
-Result<std::unique_ptr<JobThread>> JobThread::create(const char* name, std::function<void()> job) {
+Result<std::unique_ptr<JobThread>> JobThread::prepare(const char* name, std::function<void()> job) {
   std::array<UniqueFd, 3> events;
   for (auto& each : events) {
     each.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!each) return errno_error("eventfd", name);
   }
-  std::unique_ptr<JobThread> made(new JobThread(std::move(job), std::move(events[0]),
-                                                std::move(events[1]), std::move(events[2])));
-  TRY(made->begin(name));
+  return std::unique_ptr<JobThread>(new JobThread(name, std::move(job), std::move(events[0]),
+                                                  std::move(events[1]), std::move(events[2])));
+}
+
+Result<std::unique_ptr<JobThread>> JobThread::create(const char* name, std::function<void()> job) {
+  auto made = TRY(prepare(name, std::move(job)));
+  TRY(made->begin());
   return made;
 }
 
@@ -36,15 +42,16 @@ JobThread::~JobThread() {
   if (thread_.joinable()) thread_.join();
 }
 
-Result<void> JobThread::begin(const char* name) {
+Result<void> JobThread::begin() {
+  if (thread_.joinable()) return {};
   // A thread inherits the signal mask of its creator, so signals blocked here never reach it.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  auto made = start_thread(name, [this] { serve(); });
+  auto made = start_thread(name_, [this] { serve(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   thread_ = TRY(std::move(made));
-  pthread_setname_np(thread_.native_handle(), name);
+  pthread_setname_np(thread_.native_handle(), name_);
   return {};
 }
 

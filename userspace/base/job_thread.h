@@ -23,12 +23,16 @@ class JobThread {
  public:
   // `job` runs on the thread once for each start(). ps shows `name`, at most 15 characters.
   static Result<std::unique_ptr<JobThread>> create(const char* name, std::function<void()> job);
+  // The same, without its thread: begin() starts that. `name` outlives the object.
+  static Result<std::unique_ptr<JobThread>> prepare(const char* name, std::function<void()> job);
   JobThread(const JobThread&) = delete;
   JobThread& operator=(const JobThread&) = delete;
   // Raises stop_fd() and waits until the job has ended.
   ~JobThread();
 
-  // Starts the job; false if the thread is not idle.
+  // Starts the thread if it does not run yet.
+  [[nodiscard]] Result<void> begin();
+  // Starts the job; false if the thread is not idle. REQUIRES: the thread was started.
   [[nodiscard]] bool start();
   [[nodiscard]] bool running() const { return state_.load() == State::running; }
   // Polls readable from the end of a job until finish().
@@ -41,10 +45,11 @@ class JobThread {
  private:
   enum class State : std::uint8_t { idle, running, over };
 
-  JobThread(std::function<void()> job, UniqueFd started, UniqueFd stop, UniqueFd done);
-  [[nodiscard]] Result<void> begin(const char* name);
+  JobThread(const char* name, std::function<void()> job, UniqueFd started, UniqueFd stop,
+            UniqueFd done);
   void serve();
 
+  const char* const name_;
   const std::function<void()> job_;
   const UniqueFd started_;
   const UniqueFd stop_;

@@ -96,6 +96,7 @@ Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
   agent::LoopHooks hooks;
   const auto load_again = [&]() -> Result<Config> {
     intake::LoadedConfig again = TRY(options.load_config());
+    TRY(parts.rules->prepare(again.config));
     log_config_warnings(log, again.warnings);
     if (parts.pod_list) {
       parts.pod_list->follow(again.pod_list, again.config.pod_list_max_age,

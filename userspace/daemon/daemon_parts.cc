@@ -161,6 +161,7 @@ Result<void> build_parts(DaemonParts& parts, agent::ProbedHost& host, const Conf
   TRY(build_sources(parts, host, config));
   build_scanner(parts, log);
   parts.rules = TRY(agent::RuleSamplerThread::create(host.tree, parts.clock));
+  TRY(parts.rules->prepare(config));
   build_throttle(parts, host, config, log);
   TRY(build_oom_parts(parts, host, config));
   parts.broadcast = TRY(exports::EventBroadcast::create());

@@ -53,7 +53,7 @@ struct DaemonParts {
   std::unique_ptr<sources::OomEventCorrelator> oom_events;
   std::unique_ptr<agent::Watchdog> watchdog;
   std::unique_ptr<agent::TreeScanner> scanner;
-  std::unique_ptr<agent::RuleSampler> rules;
+  std::unique_ptr<agent::RuleSamplerThread> rules;
   std::unique_ptr<agent::OomPredictor> forecast;
   std::unique_ptr<agent::LoopGuard> guard;
   std::unique_ptr<PodListWatch> pod_list;     // null: its thread could not be started

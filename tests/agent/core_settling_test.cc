@@ -3,11 +3,8 @@
 // limit long before the next regular recheck. The tree is files; the test sets the time.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
-#include "agent/core.h"
+#include "core_on_files.h"
 #include "support/manual_clock.h"
-#include "support/small_node.h"
 
 namespace forestall::agent {
 namespace {
@@ -15,65 +12,23 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Reports new cgroups when the test requests it, and keeps what was armed.
-class FakeSource final : public sources::Source {
- public:
-  [[nodiscard]] Feature feature() const override { return Feature::bpf_cgroups; }
-  [[nodiscard]] int fd() const override { return -1; }
-  Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime) override {
-    armed.assign(lines.begin(), lines.end());
-    return std::vector<std::string>();
-  }
-  void drain(MonotonicTime now, std::vector<Wake>& wakes) override {
-    wakes.push_back(Wake{WakeSource::workload_change, now, {}, {}});
-  }
-
-  [[nodiscard]] bool watches(const std::string& path) const {
-    return std::ranges::any_of(armed, [&](const Line& line) { return line.path == path; });
-  }
-
-  std::vector<Line> armed;
-};
-
-Config watching(const std::string& cgroup) {
-  Config config;
-  Threshold threshold;
-  threshold.signal = Signal::cgroup_memory_available;
-  threshold.cgroup = cgroup;
-  threshold.limit = Limit::bytes(mib(16));
-  config.thresholds = {threshold};
-  config.recheck_interval = seconds(10);
-  return config;
-}
-
-class CoreSettling : public ::testing::Test {
+class CoreSettling : public CoreOnFiles {
  protected:
-  void SetUp() override {
-    auto found = kernel::CgroupTree::discover(files_ / "cgroup");
-    ASSERT_TRUE(found) << found.error().text();
-    tree_ = std::move(found).value();
-    const Config config = watching("/pods/*");
-    auto observer = sources::Observer::create(tree_, config, files_ / "proc");
-    ASSERT_TRUE(observer) << observer.error().text();
-    observer_ = std::move(observer).value();
-    auto ladder = actuators::Ladder::create(tree_, clock_, {});
-    ASSERT_TRUE(ladder) << ladder.error().text();
-    ladder_ = std::move(ladder).value();
-    Parts parts;
-    parts.clock = &clock_;
-    parts.tree = &tree_;
-    parts.observer = observer_.get();
-    parts.ladder = ladder_.get();
-    parts.sources = {&source_};
-    parts.log = &log_;
-    parts.has_cgroup_events = true;
-    core_.emplace(parts, config);
-    core_->start();
-  }
+  CoreSettling() : CoreOnFiles{"/pods"} {}
 
-  void make_pod(const std::string& path, const std::string& limit) {
-    files_.set_group(path, 1 << 20);
-    files_.write("cgroup" + path + "/memory.max", limit + "\n");
+  void SetUp() override {
+    Config config;
+    config.thresholds = {own_limit("/pods/*", mib(16))};
+    config.recheck_interval = seconds(10);
+    open(config, clock_);
+    start(Parts{.clock = clock_,
+                .tree = tree_,
+                .observer = *observer_,
+                .ladder = *ladder_,
+                .log = *log_,
+                .sources = {&source_},
+                .has_cgroup_events = true},
+          config);
   }
 
   // Advances the clock to the next deadline of the core and returns the difference.
@@ -84,14 +39,8 @@ class CoreSettling : public ::testing::Test {
     return wait;
   }
 
-  test::SmallNode files_{"/pods"};
   test::ManualClock clock_;
-  kernel::CgroupTree tree_;
-  std::unique_ptr<sources::Observer> observer_;
-  std::unique_ptr<actuators::Ladder> ladder_;
-  FakeSource source_;
-  exports::Log log_{exports::Log::Stream::standard_error, true, exports::LogLevel::error};
-  std::optional<Core> core_;
+  FakeSource source_{Feature::bpf_cgroups};
 };
 
 TEST_F(CoreSettling, ALimitWrittenAfterTheCgroupWasMadeIsKnownSoon) {
@@ -101,7 +50,7 @@ TEST_F(CoreSettling, ALimitWrittenAfterTheCgroupWasMadeIsKnownSoon) {
   make_pod("/pods/b", "max");
   core_->source_ready(source_);
   EXPECT_FALSE(source_.watches("/pods/b")) << "it has no limit yet";
-  make_pod("/pods/b", "268435456");
+  make_pod("/pods/b");
   EXPECT_LE(next(), milliseconds(100));
   EXPECT_TRUE(source_.watches("/pods/b"));
 }

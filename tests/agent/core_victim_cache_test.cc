@@ -11,10 +11,10 @@
 #include <memory>
 #include <thread>
 
-#include "agent/core.h"
+#include "core_on_files.h"
 #include "held_scanner.h"
 #include "support/child.h"
-#include "support/small_node.h"
+#include "support/record_collector.h"
 
 namespace forestall::agent {
 namespace {
@@ -42,27 +42,6 @@ class TurnedClock final : public Clock {
   std::atomic<std::int64_t> now_{1'000'000'000};
 };
 
-// Returns what the test puts into it.
-class ReportedSource final : public sources::Source {
- public:
-  [[nodiscard]] Feature feature() const override { return Feature::bpf_cgroups; }
-  [[nodiscard]] int fd() const override { return -1; }
-  Result<std::vector<std::string>> arm(std::span<const Line>, MonotonicTime) override {
-    return std::vector<std::string>();
-  }
-  void drain(MonotonicTime now, std::vector<Wake>& wakes) override {
-    wakes.push_back(Wake{reported, at.value_or(now), {}, {}});
-  }
-  WakeSource reported = WakeSource::poll;
-  std::optional<MonotonicTime> at;
-};
-
-class RecordCollector final : public exports::RecordSink {
- public:
-  void write(const Record& record) override { records.push_back(record); }
-  std::vector<Record> records;
-};
-
 WorkloadRule workload(const std::string& path) {
   WorkloadRule rule;
   rule.cgroup = path;
@@ -71,20 +50,17 @@ WorkloadRule workload(const std::string& path) {
 
 // The limit of /all is 256 MiB, the threshold lies 64 MiB from it, and the zone begins 32 MiB
 // before that.
-class CoreReady : public ::testing::Test {
+class CoreReady : public CoreOnFiles {
  protected:
   static constexpr Bytes kInZone = mib(180);
   static constexpr Bytes kCrossed = mib(200);
 
-  CoreReady() {
-    Threshold threshold;
-    threshold.signal = Signal::cgroup_memory_available;
-    threshold.cgroup = "/all";
-    threshold.limit = Limit::bytes(mib(64));
+  CoreReady() : CoreOnFiles({}) {
+    source_.reported = WakeSource::poll;
     config_.pods = false;
     config_.dry_run = true;
     config_.recheck_interval = seconds(600);
-    config_.thresholds = {threshold};
+    config_.thresholds = {own_limit("/all", mib(64))};
     config_.workloads = {workload("/all/leak/crit"), workload("/all/leak"), workload("/all/calm")};
     config_.workloads[0].is_protected = true;
     config_.workloads[2].priority = 10;
@@ -106,39 +82,27 @@ class CoreReady : public ::testing::Test {
   }
 
   void build() {
-    auto found = kernel::CgroupTree::discover(files_ / "cgroup");
-    ASSERT_TRUE(found) << found.error().text();
-    tree_ = std::move(found).value();
-    auto observer = sources::Observer::create(tree_, config_, files_ / "proc");
-    ASSERT_TRUE(observer) << observer.error().text();
-    observer_ = std::move(observer).value();
     actuators::LadderOptions options;
     options.dry_run = config_.dry_run;
     options.usable.set(static_cast<std::size_t>(Feature::pidfd));
-    auto ladder = actuators::Ladder::create(tree_, clock_, options);
-    ASSERT_TRUE(ladder) << ladder.error().text();
-    ladder_ = std::move(ladder).value();
+    open(config_, clock_, options);
     if (!config_.dry_run) {
       auto watchdog = Watchdog::create(tree_, clock_, /*real_time=*/false);
       ASSERT_TRUE(watchdog) << watchdog.error().text();
       watchdog_ = std::move(watchdog).value();
     }
-    Parts parts;
-    parts.clock = &clock_;
-    parts.tree = &tree_;
-    parts.observer = observer_.get();
-    parts.ladder = ladder_.get();
-    parts.sources = {&source_};
-    parts.sinks = {&controller_};
-    parts.log = &*log_;
-    parts.has_cgroup_events = has_cgroup_events_;
-    if (watchdog_) parts.watchdog = watchdog_.get();
-    if (scanner_) {
-      observer_->make_spare_tree();
-      parts.scanner = &*scanner_;
-    }
-    core_.emplace(parts, config_);
-    core_->start();
+    if (scanner_) observer_->make_spare_tree();
+    CoreOnFiles::start(Parts{.clock = clock_,
+                             .tree = tree_,
+                             .observer = *observer_,
+                             .ladder = *ladder_,
+                             .log = *log_,
+                             .sources = {&source_},
+                             .sinks = {&sink_},
+                             .watchdog = watchdog_ ? *watchdog_ : none<LoopWatchdog>(),
+                             .scanner = scanner_ ? *scanner_ : none<TreeScanner>(),
+                             .has_cgroup_events = has_cgroup_events_},
+                       config_);
   }
   void start() {
     build();
@@ -147,14 +111,9 @@ class CoreReady : public ::testing::Test {
     ASSERT_TRUE(core_->victim_cache().ready(clock_.now()));
     ASSERT_FALSE(core_->victim_cache().working());
   }
-  void pass(Duration length) {
-    const MonotonicTime end = clock_.now() + length;
-    while (core_->next_due() <= end) {
-      clock_.advance(std::max(core_->next_due() - clock_.now(), Duration::zero()));
-      core_->time_passed();
-      if (scanner_ && scanner_->over()) core_->tree_ready();
-    }
-    clock_.advance(end - clock_.now());
+  void pass(Duration length) { CoreOnFiles::pass(clock_, length); }
+  void after_time_passed() override {
+    if (scanner_ && scanner_->over()) core_->tree_ready();
   }
   void report(WakeSource what) {
     source_.reported = what;
@@ -167,13 +126,12 @@ class CoreReady : public ::testing::Test {
   }
   // The first kill; null if there is none.
   [[nodiscard]] const Record* kill() const {
-    const auto found = std::ranges::find_if(controller_.records, [](const Record& record) {
-      return record.decision.action == Action::kill;
-    });
-    return found == controller_.records.end() ? nullptr : &*found;
+    const auto found = std::ranges::find_if(
+        sink_.records, [](const Record& record) { return record.decision.action == Action::kill; });
+    return found == sink_.records.end() ? nullptr : &*found;
   }
   [[nodiscard]] const Record* last_kill() const {
-    const auto& all = controller_.records;
+    const auto& all = sink_.records;
     const auto found = std::find_if(all.rbegin(), all.rend(), [](const Record& record) {
       return record.decision.action == Action::kill;
     });
@@ -183,7 +141,6 @@ class CoreReady : public ::testing::Test {
     return record.decision.considered[*record.decision.victim()].sample.workload.path;
   }
 
-  test::SmallNode files_;
   test::Child child_{[] {
     for (;;) pause();
     return 0;
@@ -191,16 +148,10 @@ class CoreReady : public ::testing::Test {
   TurnedClock clock_;
   Config config_;
   bool has_cgroup_events_ = true;
-  kernel::CgroupTree tree_;
-  std::unique_ptr<sources::Observer> observer_;
-  std::unique_ptr<actuators::Ladder> ladder_;
-  ReportedSource source_;
-  RecordCollector controller_;
+  FakeSource source_{Feature::bpf_cgroups};
+  test::RecordCollector sink_;
   std::unique_ptr<Watchdog> watchdog_;
   std::optional<HeldScanner> scanner_;
-  std::optional<exports::Log> log_{std::in_place, exports::Log::Stream::standard_error, true,
-                                   exports::LogLevel::error};
-  std::optional<Core> core_;
 };
 
 TEST_F(CoreReady, UsesThePreRankedVictim) {

@@ -4,18 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include "support/record_collector.h"
+
 namespace forestall::agent {
 namespace {
 
 MonotonicTime ms(std::int64_t n) {
   return from_ns(n * 1'000'000);
 }
-
-class Kept final : public exports::RecordSink {
- public:
-  void write(const Record& record) override { records.push_back(record); }
-  std::vector<Record> records;
-};
 
 // An evaluation of the node, identified by the time of its decision.
 Record evaluate_at(MonotonicTime decided) {
@@ -45,14 +41,17 @@ class OomKillsTest : public testing::Test {
   }
 
   const Record& report(const OomKillEvent& kill, MonotonicTime now) {
-    kills_.report(kill, config_, 17, now, 1'000'000'000);
+    kills_.report(kill, config_, now, 1'000'000'000);
     return sink_.records.back();
   }
 
-  Kept sink_;
+  test::RecordCollector sink_;
   std::vector<exports::RecordSink*> sinks_{&sink_};
+  RecordWriter writer_{sinks_};
+  sources::OomEventCorrelator no_events_;
   LoopPredictor unpredicted_;
-  OomKillReporter kills_{sinks_, unpredicted_};
+  exports::LoopCounts counts_;
+  OomKillReporter kills_{no_events_, unpredicted_, writer_, counts_};
   Config config_;
 };
 
@@ -62,7 +61,7 @@ TEST_F(OomKillsTest, TheLastEvaluationBeforeTheKillExplainsIt) {
   kills_.keep(evaluate_at(ms(30)), {});
   const Record& record = report(node_kill(ms(25)), ms(35));
   EXPECT_EQ(record.stages.decided, ms(20));
-  EXPECT_EQ(record.sequence, 17U);
+  EXPECT_EQ(record.sequence, 1U);
   EXPECT_EQ(record.wall_time_ns, 990'000'000);
   EXPECT_EQ(record.oom_kill->event, node_kill(ms(25)));
   EXPECT_FALSE(record.oom_kill->forecast);

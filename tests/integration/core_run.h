@@ -13,18 +13,11 @@
 
 #include "agent/core.h"
 #include "exports/log.h"
-#include "exports/sink.h"
 #include "integration/ladder_run.h"
+#include "support/record_collector.h"
 #include "support/scratch_cgroup.h"
 
 namespace forestall::test {
-
-// Keeps every record.
-class RecordCollector final : public exports::RecordSink {
- public:
-  void write(const Record& record) override { records.push_back(record); }
-  std::vector<Record> records;
-};
 
 // A watch on `path` with `available` as its hard threshold, and its children `names` as workloads.
 inline Config watching(const std::string& path, Bytes available,
@@ -58,26 +51,26 @@ class CoreRun {
         ladder_(LadderRun::must(actuators::Ladder::create(tree_, clock_, options_of(config)))),
         log_(exports::Log::Stream::standard_error, /*stamped=*/true, exports::LogLevel::error) {
     for (const MakeSource make : sources) sources_.push_back(LadderRun::must(make(tree_, "/proc")));
-    parts_.clock = &clock_;
-    parts_.tree = &tree_;
-    parts_.observer = observer_.get();
-    parts_.ladder = ladder_.get();
-    for (const auto& source : sources_) parts_.sources.push_back(source.get());
     watchdog_ = LadderRun::must(
         agent::Watchdog::create(tree_, clock_, /*real_time=*/false, agent::Watchdog::kPatience));
-    parts_.watchdog = watchdog_.get();
-    parts_.sinks = {&controller_};
-    parts_.evaluation_listeners = listeners;
-    parts_.has_cgroup_events = true;  // no test makes a workload after the start
-    parts_.log = &log_;
-    core_ = std::make_unique<agent::Core>(parts_, config);
+    agent::Parts parts{.clock = clock_,
+                       .tree = tree_,
+                       .observer = *observer_,
+                       .ladder = *ladder_,
+                       .log = log_,
+                       .sinks = {&sink_},
+                       .evaluation_listeners = listeners,
+                       .watchdog = *watchdog_,
+                       .has_cgroup_events = true};  // no test makes a workload after the start
+    for (const auto& source : sources_) parts.sources.push_back(source.get());
+    core_ = std::make_unique<agent::Core>(std::move(parts), config);
     core_->start();
   }
 
   [[nodiscard]] agent::Core& core() { return *core_; }
   [[nodiscard]] actuators::Ladder& ladder() { return *ladder_; }
   [[nodiscard]] const kernel::CgroupTree& tree() const { return tree_; }
-  [[nodiscard]] const std::vector<Record>& records() const { return controller_.records; }
+  [[nodiscard]] const std::vector<Record>& records() const { return sink_.records; }
 
   // Runs loop iterations until `done`; false if that does not happen within `patience`.
   bool turn_until(const std::function<bool()>& done, Duration patience = kPatience) {
@@ -130,8 +123,7 @@ class CoreRun {
   std::unique_ptr<agent::Watchdog> watchdog_;
   exports::Log log_;
   std::vector<std::unique_ptr<sources::Source>> sources_;
-  RecordCollector controller_;
-  agent::Parts parts_;
+  RecordCollector sink_;
   std::unique_ptr<agent::Core> core_;
 };
 

@@ -33,12 +33,13 @@ class KillCounts : public ::testing::Test {
     return made;
   }
   void signal(LadderRun& run, const WorkloadSample& victim, Duration grace = Duration::zero()) {
-    agent::PendingKills(run.ladder(), no_sinks_, counts_).signal(decision(victim, grace));
+    agent::PendingKills(run.ladder(), no_records_, counts_).signal(decision(victim, grace));
   }
 
   ScratchCgroup scratch_;
   const std::string path_ = scratch_.child("victim");
   const std::vector<exports::RecordSink*> no_sinks_;
+  agent::RecordWriter no_records_{no_sinks_};
   exports::LoopCounts counts_;
 };
 
@@ -87,7 +88,8 @@ TEST_F(KillCounts, TheFirstRecordReportsHowTheKillBegan) {
     LadderRun run(options(each.dry_run));
     FirstRecord sink;
     const std::vector<exports::RecordSink*> sinks = {&sink};
-    agent::PendingKills kills(run.ladder(), sinks, counts_);
+    agent::RecordWriter writer(sinks);
+    agent::PendingKills kills(run.ladder(), writer, counts_);
     EXPECT_EQ(begun_kill(kills, sink, decision(run.rank(path_), each.grace), each.dry_run),
               std::optional(BegunKill{each.dry_run, each.state}));
   }
@@ -100,7 +102,8 @@ TEST_F(KillCounts, TheFirstRecordOfAVictimThatWasReplacedReportsNoKill) {
   ++another.workload.cgroup.inode;  // the cgroup was removed and created again
   FirstRecord sink;
   const std::vector<exports::RecordSink*> sinks = {&sink};
-  agent::PendingKills kills(run.ladder(), sinks, counts_);
+  agent::RecordWriter writer(sinks);
+  agent::PendingKills kills(run.ladder(), writer, counts_);
   EXPECT_EQ(begun_kill(kills, sink, decision(another, Duration::zero()), false), std::nullopt);
 }
 
@@ -108,7 +111,8 @@ TEST_F(KillCounts, TheFirstRecordOfAnEmptyVictimReportsNoKill) {
   LadderRun run(options());
   FirstRecord sink;
   const std::vector<exports::RecordSink*> sinks = {&sink};
-  agent::PendingKills kills(run.ladder(), sinks, counts_);
+  agent::RecordWriter writer(sinks);
+  agent::PendingKills kills(run.ladder(), writer, counts_);
   EXPECT_EQ(begun_kill(kills, sink, decision(run.rank(path_), Duration::zero()), false),
             std::nullopt);
 }
@@ -145,7 +149,7 @@ TEST_F(KillCounts, ADryRunCountsOnceForACrossing) {
   const LadderRun real(options());
   ManualClock clock;
   const auto ladder = LadderRun::must(actuators::Ladder::create(real.tree(), clock, options(true)));
-  agent::PendingKills kills(*ladder, no_sinks_, counts_);
+  agent::PendingKills kills(*ladder, no_records_, counts_);
   Record record;
   record.decision = decision(real.rank(path_), Duration::zero());
   record.decision.evidence.emplace_back().first_met = clock.now();

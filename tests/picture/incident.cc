@@ -135,7 +135,7 @@ class Agent {
         config_(config_of(incident)),
         node_(incident),
         log_(exports::Log::Stream::standard_error, /*stamped=*/false, exports::LogLevel::error),
-        recorder_(log_, drops_) {
+        recorder_(log_, drops_, [this](MonotonicTime now) { return pressure(now); }) {
     messages::RecordingFacts facts;
     facts.version = FORESTALL_VERSION;
     facts.recorder = messages::RecordedBy::agent;
@@ -147,7 +147,6 @@ class Agent {
     facts.config_origin = "/etc/forestall/config.yaml";
     facts.began = second(kBegin);
     facts.began_wall_ns = kWallOffset + to_ns(second(kBegin));
-    recorder_.set_pressure_gauge([this](MonotonicTime now) { return pressure(now); });
     const auto started = recorder_.start({path, true}, facts, 0s);
     EXPECT_TRUE(started) << started.error().text();
   }

@@ -18,20 +18,21 @@ messages::RecordingFacts facts(const Boot& boot) {
   return facts;
 }
 
+MemoryPressure no_pressure(MonotonicTime at) {
+  MemoryPressure pressure;
+  pressure.at = at;
+  return pressure;
+}
+
 }  // namespace
 
 RecordedRun::RecordedRun(const recording::Target& target, Config config, policy::State state,
                          Boot boot)
     : log_(exports::Log::Stream::standard_error, /*stamped=*/false, exports::LogLevel::error),
-      recorder_(log_, drops_),
+      recorder_(log_, drops_, no_pressure),
       config_(std::move(config)),
       state_(std::move(state)),
       boot_(std::move(boot)) {
-  recorder_.set_pressure_gauge([](MonotonicTime at) {
-    MemoryPressure pressure;
-    pressure.at = at;
-    return pressure;
-  });
   const auto started = recorder_.start(target, facts(boot_), Duration::zero());
   EXPECT_TRUE(started) << started.error().text();
 }

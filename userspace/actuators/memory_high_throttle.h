@@ -33,21 +33,34 @@ struct ThrottledCgroup {
   friend bool operator==(const ThrottledCgroup&, const ThrottledCgroup&) = default;
 };
 
+// Base: there is no memory.high, or it must not be used. Such workloads are warned about instead.
 // Thread rule: all calls come from one thread, the loop's. Only the destructor waits.
-class MemoryHighThrottle {
+class LoopThrottle {
+ public:
+  LoopThrottle() = default;
+  LoopThrottle(const LoopThrottle&) = delete;
+  LoopThrottle& operator=(const LoopThrottle&) = delete;
+  virtual ~LoopThrottle() = default;
+
+  [[nodiscard]] virtual bool works() const { return false; }
+  // Throttles exactly these cgroups from now on.
+  virtual void apply(std::vector<ThrottledCgroup>) {}
+  // Failures to set or restore a value since the last call.
+  [[nodiscard]] virtual std::vector<std::string> take_failures() { return {}; }
+};
+
+class MemoryHighThrottle final : public LoopThrottle {
  public:
   // ENOTSUP without memory.high (v1). `tree` and `records` must outlive the object.
   static Result<std::unique_ptr<MemoryHighThrottle>> create(
       const kernel::CgroupTree& tree, const kernel::MemoryHighRecords& records);
-  MemoryHighThrottle(const MemoryHighThrottle&) = delete;
-  MemoryHighThrottle& operator=(const MemoryHighThrottle&) = delete;
   // Restores every cgroup.
-  ~MemoryHighThrottle();
+  ~MemoryHighThrottle() override;
 
-  // Throttles exactly these cgroups from now on. Takes effect on the thread.
-  void apply(std::vector<ThrottledCgroup> wanted);
-  // Failures to set or restore a value since the last call.
-  [[nodiscard]] std::vector<std::string> take_failures();
+  [[nodiscard]] bool works() const override { return true; }
+  // Takes effect on the thread.
+  void apply(std::vector<ThrottledCgroup> wanted) override;
+  [[nodiscard]] std::vector<std::string> take_failures() override;
 
  private:
   struct Held;

@@ -1,34 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent's core: on each event it evaluates the node, acts, arms the sources and records. It
-// has no event loop; loop.cc turns descriptors and timers into calls of it.
+// The agent's core: which event causes an evaluation, and the parts that make it. It has no event
+// loop; loop.cc turns descriptors and timers into calls of it.
 //
-// Its parts do the work, and this class orders the steps of one evaluation: WakeScheduler decides
-// when to evaluate, TreeRefresher when to rescan, Evaluator observes and calls the policy,
-// KillController kills and records, LineArmer arms. After a kill the next evaluation follows at
-// once, with that kill credited, because another subject may be short too: a slow victim never
-// holds up the next decision.
+// WakeScheduler decides when to evaluate, TreeRefresher when to rescan, EvaluationRound evaluates,
+// KillController kills and records, PreparationController ranks in advance.
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <vector>
 
 #include "agent/crossing_tracker.h"
+#include "agent/evaluation_round.h"
 #include "agent/evaluator.h"
 #include "agent/growth_watch.h"
 #include "agent/kill_controller.h"
-#include "agent/line_armer.h"
+#include "agent/left_behind.h"
 #include "agent/loop_pauses.h"
 #include "agent/oom_kill_reporter.h"
-#include "agent/own_limit_watch.h"
 #include "agent/parts.h"
 #include "agent/pod_reconciler.h"
+#include "agent/preparation_controller.h"
 #include "agent/record_reporter.h"
+#include "agent/record_writer.h"
 #include "agent/tree_refresher.h"
 #include "agent/victim_cache.h"
 #include "agent/wake_scheduler.h"
 #include "model/config.h"
-#include "model/record.h"
 
 namespace forestall::agent {
 
@@ -76,35 +72,23 @@ class Core {
  private:
   void protect();
   void evaluate(WakeSource source);
-  void evaluate(const Wake& wake);
-  void decide_all(const Wake& wake, MonotonicTime woken);
-  [[nodiscard]] bool decide(const Wake& wake, MonotonicTime woken);
-  [[nodiscard]] bool signal(const Decision& decision);
-  void arm(const Record& record);
-  void report(Record record);
-  void reclaim_left_behind(const Decision& decision);
-  void report_reclaimed();
-  void report_kernel_kills();
-  [[nodiscard]] bool is_calm() const;
-  void sample_calm();
-  void pre_rank(MonotonicTime now);
-  void log_evaluation(const Record& record) const;
-  void log_rulesets(const Decision& decision) const;
 
   const Parts parts_;
   Config config_;
   WakeScheduler scheduler_;
+  CrossingTracker crossings_;
   TreeRefresher tree_;
   GrowthWatch growth_;
   RuleReadings rules_;
   VictimCache victim_cache_;
   Evaluator evaluator_;
+  RecordWriter writer_;
   RecordReporter reporter_;
-  CrossingTracker crossings_;
   KillController kills_;
-  LineArmer lines_;
   OomKillReporter oom_kills_;
-  OwnLimitWatch own_limits_;
+  LeftBehindController left_behind_;
+  EvaluationRound round_;
+  PreparationController preparation_;
   PodReconciler pods_;
 };
 

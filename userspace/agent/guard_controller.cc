@@ -77,7 +77,7 @@ bool same_kills(const std::vector<KillProgress>& a, const std::vector<KillProgre
 
 void GuardController::evaluated(const Config& config, const Record& record,
                                 const VictimCache& victim_cache, const GrowthWatch& growth) {
-  const MonotonicTime now = parts_.clock->now();
+  const MonotonicTime now = parts_.clock.now();
   const bool on = config.guard && !config.dry_run && protects_;
   if (!on || policy::guard_orders(config, record.observation).empty()) {
     if (due_) disarm();
@@ -91,7 +91,7 @@ void GuardController::evaluated(const Config& config, const Record& record,
 }
 
 void GuardController::ranked() {
-  if (due_) due_ = parts_.clock->now();
+  if (due_) due_ = parts_.clock.now();
 }
 
 // Userspace approves by them, and the BPF programs check again before each signal. While the
@@ -102,16 +102,16 @@ void GuardController::protect(const std::shared_ptr<const actuators::ProtectedGr
   for (const actuators::ProtectedGroup& group : groups->all()) {
     protected_groups.push_back({group.cgroup, group.with_descendants});
   }
-  const auto reported = parts_.guard->protect(protected_groups);
+  const auto reported = parts_.guard.protect(protected_groups);
   protects_ = reported.ok();
   if (protects_) return;
   disarm();
-  parts_.log->write(exports::LogLevel::warning,
-                    exports::LogLine("guard").field("problem", reported.error().text()));
+  parts_.log.write(exports::LogLevel::warning,
+                   exports::LogLine("guard").field("problem", reported.error().text()));
 }
 
 void GuardController::disarm() {
-  parts_.guard->disarm();
+  parts_.guard.disarm();
   due_.reset();
   armed_.clear();
   report_due_.reset();
@@ -125,7 +125,7 @@ void GuardController::refresh(const Config& config, const Record& record,
   const bool first = !std::exchange(due_, now + kRefresh).has_value();
   // Before anything that takes time: the headroom is that of the evaluation, and memory fills
   // meanwhile.
-  const auto node = parts_.guard->usage(CgroupId{});
+  const auto node = parts_.guard.usage(CgroupId{});
   Observation observation = record.observation;
   kills_ = observation.kills;
   // The decision may have read the workloads of one subject only.
@@ -133,7 +133,7 @@ void GuardController::refresh(const Config& config, const Record& record,
   if (!take_samples(config, victim_cache, now, observation)) {
     // The victim cache serves wakes while it samples; sampling here would not.
     if (first && victim_cache.working()) return;
-    parts_.observer->add_workloads(observation, {}, sources::Scoring{true, observation.at});
+    parts_.observer.add_workloads(observation, {}, sources::Scoring{true, observation.at});
     growth.apply(*observation.workloads);
   }
   std::map<CgroupId, kernel::CgroupDir> subjects;
@@ -143,7 +143,7 @@ void GuardController::refresh(const Config& config, const Record& record,
     const CgroupId id = order.cgroup;
     const kernel::CgroupDir* directory = nullptr;
     if (id != CgroupId{}) {
-      auto opened = parts_.tree->open(order.path);
+      auto opened = parts_.tree.open(order.path);
       if (!opened.ok() || opened->id() != id) continue;
       directory = &subjects.emplace(id, std::move(*opened)).first->second;
     }
@@ -168,11 +168,11 @@ void GuardController::refresh(const Config& config, const Record& record,
 }
 
 void GuardController::arm(const std::vector<kernel::GuardList>& lists) {
-  const auto failed = parts_.guard->arm(lists);
+  const auto failed = parts_.guard.arm(lists);
   armed_.clear();
   if (!failed.ok()) {
-    parts_.log->write(exports::LogLevel::warning,
-                      exports::LogLine("guard").field("problem", failed.error().text()));
+    parts_.log.write(exports::LogLevel::warning,
+                     exports::LogLine("guard").field("problem", failed.error().text()));
     return;
   }
   for (std::size_t i = 0; i < lists.size(); ++i) {
@@ -180,11 +180,11 @@ void GuardController::arm(const std::vector<kernel::GuardList>& lists) {
   }
   if (std::exchange(reported_unarmed_, failed->size()) == failed->size() || failed->empty()) return;
   const kernel::GuardList& first = lists[failed->front()];
-  parts_.log->write(exports::LogLevel::warning,
-                    exports::LogLine("guard")
-                        .field("problem", "lists that could not be armed")
-                        .field("lists", failed->size())
-                        .field("subject", kept_.at(first.subject).order.path));
+  parts_.log.write(exports::LogLevel::warning,
+                   exports::LogLine("guard")
+                       .field("problem", "lists that could not be armed")
+                       .field("lists", failed->size())
+                       .field("subject", kept_.at(first.subject).order.path));
 }
 
 // A list is in force when a clock runs: it is logged then, or with the next refresh where no clock
@@ -192,7 +192,7 @@ void GuardController::arm(const std::vector<kernel::GuardList>& lists) {
 void GuardController::report_armed(MonotonicTime now, bool waited) {
   report_due_.reset();
   if (armed_.empty()) return;
-  if (!waited && parts_.guard->clocks() == 0) {
+  if (!waited && parts_.guard.clocks() == 0) {
     report_due_ = now + kClockStart;
     return;
   }
@@ -243,7 +243,7 @@ std::vector<abi_guard_victim> GuardController::approve(const policy::GuardOrder&
 // next workload in its place.
 bool GuardController::add_processes(const Workload& workload, const policy::GuardVictim& victim,
                                     std::vector<abi_guard_victim>& out) {
-  const auto directory = parts_.tree->open(workload.path);
+  const auto directory = parts_.tree.open(workload.path);
   if (!directory.ok() || directory->id() != workload.cgroup) return true;
   auto members = actuators::members_of(*directory, never_kill_);
   if (!members.ok()) return true;  // removed
@@ -257,7 +257,7 @@ bool GuardController::add_processes(const Workload& workload, const policy::Guar
     const auto process = kernel::ProcessRef::open(pid);
     if (!process.ok()) continue;
     if (!never_kill_.why_not(process->id(), process->kernel_thread()).empty()) continue;
-    auto identified = parts_.guard->identify(pid, workload.cgroup);
+    auto identified = parts_.guard.identify(pid, workload.cgroup);
     if (!identified.ok() || !process->send_signal(0).ok()) continue;
     identified->group = victim.group;
     identified->expected = static_cast<__u64>(std::exchange(expected, Bytes{0}).count);
@@ -271,14 +271,14 @@ void GuardController::report_listed(const Kept& kept) {
   const std::int32_t first = kept.victims.empty() ? 0 : kept.victims.front().tgid;
   std::int32_t& reported = reported_first_[kept.order.cgroup];
   if (std::exchange(reported, first) == first || first == 0) return;
-  parts_.log->write(exports::LogLevel::info,
-                    exports::LogLine("guard")
-                        .field("what", "listed")
-                        .field("subject", kept.order.cgroup.inode == 0 ? "node" : kept.order.path)
-                        .field("critical_in", kept.order.headroom)
-                        .field("processes", kept.victims.size())
-                        .field("clocks", parts_.guard->clocks())
-                        .field("first", first));
+  parts_.log.write(exports::LogLevel::info,
+                   exports::LogLine("guard")
+                       .field("what", "listed")
+                       .field("subject", kept.order.cgroup.inode == 0 ? "node" : kept.order.path)
+                       .field("critical_in", kept.order.headroom)
+                       .field("processes", kept.victims.size())
+                       .field("clocks", parts_.guard.clocks())
+                       .field("first", first));
 }
 
 void GuardController::report(const abi_guard_report& report) {
@@ -299,7 +299,7 @@ void GuardController::report(const abi_guard_report& report) {
         .field("refused_before", report.refused);
   }
   line.field("running", std::string_view(report.comm, strnlen(report.comm, ABI_COMM_LENGTH)));
-  parts_.log->write(exports::LogLevel::warning, line);
+  parts_.log.write(exports::LogLevel::warning, line);
 }
 
 std::optional<KillRequest> GuardController::request_of(const abi_guard_report& report) const {
@@ -313,7 +313,7 @@ std::optional<KillRequest> GuardController::request_of(const abi_guard_report& r
   KillRequest request;
   request.origin = KillOrigin::guard;
   // The stages are those of the completion: the guard's own times are in its line of the log.
-  const MonotonicTime now = parts_.clock->now();
+  const MonotonicTime now = parts_.clock.now();
   request.stages = {now, now, now, now};
   request.observation = made_from_.observation;
   request.set_crossing(order.cgroup, bytes(report.usage),
@@ -339,7 +339,7 @@ std::optional<KillRequest> GuardController::request_of(const abi_guard_report& r
 
 std::vector<KillRequest> GuardController::take_kills() {
   std::vector<KillRequest> kills;
-  parts_.guard->drain([&](const abi_guard_report& found) {
+  parts_.guard.drain([&](const abi_guard_report& found) {
     report(found);
     if (found.kind != ABI_GUARD_KILLED) return;
     const auto same = std::ranges::find_if(kills, [&](const KillRequest& kill) {

@@ -68,11 +68,11 @@ class LoopGuard {
 
 // What the guard's controller works with. The caller owns all of it and outlives the controller.
 struct GuardParts {
-  kernel::GuardPrograms* guard = nullptr;
-  const kernel::CgroupTree* tree = nullptr;
-  sources::Observer* observer = nullptr;
-  const Clock* clock = nullptr;
-  exports::Log* log = nullptr;
+  kernel::GuardPrograms& guard;
+  const kernel::CgroupTree& tree;
+  sources::Observer& observer;
+  const Clock& clock;
+  exports::Log& log;
 };
 
 class GuardController final : public LoopGuard {
@@ -82,7 +82,7 @@ class GuardController final : public LoopGuard {
   // A thread visits each CPU to start its clock; so long after a new list the result is read.
   static constexpr Duration kClockStart = std::chrono::milliseconds(20);
 
-  explicit GuardController(GuardParts parts)
+  explicit GuardController(const GuardParts& parts)
       : parts_(parts), never_kill_(actuators::NeverKill::of_this_process()) {}
 
   void evaluated(const Config& config, const Record& record, const VictimCache& victim_cache,
@@ -93,7 +93,7 @@ class GuardController final : public LoopGuard {
   [[nodiscard]] std::optional<MonotonicTime> next_due() const override {
     return report_due_ ? std::min(report_due_, due_) : due_;
   }
-  [[nodiscard]] int fd() const override { return parts_.guard->fd(); }
+  [[nodiscard]] int fd() const override { return parts_.guard.fd(); }
   [[nodiscard]] std::vector<KillRequest> take_kills() override;
 
  private:

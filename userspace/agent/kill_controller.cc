@@ -86,7 +86,6 @@ void KillController::submit(KillRequest request) {
   Record record = to_record(std::move(request), wall_time_ns());
   if (!completes) return parts_.reporter.report(record);
   parts_.reporter.set_last(record.decision);
-  record.sequence = parts_.reporter.next_sequence();
   kills_.keep(std::move(record), dry_run);
 }
 

@@ -13,6 +13,7 @@
 #include "agent/pending_kills.h"
 #include "agent/problem_log.h"
 #include "agent/record_reporter.h"
+#include "agent/record_writer.h"
 #include "agent/tree_refresher.h"
 #include "agent/victim_cache.h"
 #include "agent/wake_scheduler.h"
@@ -33,9 +34,9 @@ struct KillParts {
   TreeRefresher& tree;
   WakeScheduler& scheduler;
   RecordReporter& reporter;
+  RecordWriter& writer;
   const CrossingTracker& crossings;
   exports::Log& log;
-  const std::vector<exports::RecordSink*>& sinks;
   exports::LoopCounts& counts;
 };
 
@@ -43,7 +44,7 @@ struct KillParts {
 class KillController {
  public:
   explicit KillController(const KillParts& parts)
-      : parts_(parts), kills_(parts.ladder, parts.sinks, parts.counts), problems_(parts.log) {}
+      : parts_(parts), kills_(parts.ladder, parts.writer, parts.counts), problems_(parts.log) {}
 
   // Signals every victim of the decision. False: the watchdog was first, nothing is signalled, and
   // the next evaluation comes after a short hold.

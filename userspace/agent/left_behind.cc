@@ -21,6 +21,17 @@ bool reclaim_may_help(const Decision& decision) {
   return row.resource == Resource::memory && row.measure != Measure::swap;
 }
 
+void log_reclaimed(exports::Log& log, const actuators::Reclaimed& reclaimed) {
+  exports::LogLine line("left-behind");
+  line.field("cgroup", reclaimed.path).field("before", reclaimed.before);
+  if (reclaimed.after) line.field("after", *reclaimed.after);
+  if (reclaimed.kinds.file) line.field("file", *reclaimed.kinds.file);
+  if (reclaimed.kinds.shmem) line.field("shmem", *reclaimed.kinds.shmem);
+  if (reclaimed.kinds.kernel) line.field("kernel", *reclaimed.kinds.kernel);
+  if (reclaimed.failure) line.field("failure", reclaimed.failure->text());
+  log.write(level_of(reclaimed), line);
+}
+
 }  // namespace
 
 std::vector<const WorkloadSample*> left_behind(const Decision& decision) {
@@ -45,15 +56,15 @@ exports::LogLevel level_of(const actuators::Reclaimed& reclaimed) {
   return freed ? exports::LogLevel::info : exports::LogLevel::debug;
 }
 
-void log_reclaimed(exports::Log& log, const actuators::Reclaimed& reclaimed) {
-  exports::LogLine line("left-behind");
-  line.field("cgroup", reclaimed.path).field("before", reclaimed.before);
-  if (reclaimed.after) line.field("after", *reclaimed.after);
-  if (reclaimed.kinds.file) line.field("file", *reclaimed.kinds.file);
-  if (reclaimed.kinds.shmem) line.field("shmem", *reclaimed.kinds.shmem);
-  if (reclaimed.kinds.kernel) line.field("kernel", *reclaimed.kinds.kernel);
-  if (reclaimed.failure) line.field("failure", reclaimed.failure->text());
-  log.write(level_of(reclaimed), line);
+void LeftBehindController::evaluated(const Decision& decision) {
+  for (const WorkloadSample* sample : left_behind(decision)) {
+    if (ladder_.reclaim(*sample)) break;
+  }
+  report();
+}
+
+void LeftBehindController::report() {
+  for (const auto& reclaimed : ladder_.take_reclaimed()) log_reclaimed(log_, reclaimed);
 }
 
 }  // namespace forestall::agent

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "actuators/ladder.h"
 #include "actuators/left_behind_reclaim.h"
 #include "exports/log.h"
 #include "model/decision.h"
@@ -21,6 +22,21 @@ namespace forestall::agent {
 // debugging only.
 [[nodiscard]] exports::LogLevel level_of(const actuators::Reclaimed& reclaimed);
 
-void log_reclaimed(exports::Log& log, const actuators::Reclaimed& reclaimed);
+// Thread rule: the loop's thread only. What it is made with outlives it.
+class LeftBehindController {
+ public:
+  LeftBehindController(actuators::Ladder& ladder, exports::Log& log) : ladder_(ladder), log_(log) {}
+
+  // Reclaims this memory before the agent kills a workload within its request: until then the limit
+  // on the damage protects such workloads (policy/damage_limit.h). When a reclaim has ended, the
+  // next evaluation follows and starts the next one.
+  void evaluated(const Decision& decision);
+  // Logs the results since the last call.
+  void report();
+
+ private:
+  actuators::Ladder& ladder_;
+  exports::Log& log_;
+};
 
 }  // namespace forestall::agent

@@ -33,12 +33,9 @@ struct SourceDeleter {
 using EventSource = std::unique_ptr<sd_event_source, SourceDeleter>;
 
 struct Running {
-  Core* core;
-  exports::Log* log;
-  const LoopHooks* hooks;
-  LoopWatchdog* watchdog;
-  const Clock* clock;
-  exports::LoopWorkTally* work;
+  Core& core;
+  const Parts& parts;
+  const LoopHooks& hooks;
   EventSource timer = nullptr;
   LoopPauses pauses{};
 };
@@ -55,8 +52,8 @@ Result<void> check(int code, const char* what) {
 
 // Every callback begins with one of these two. Returns when.
 MonotonicTime begin(Running& running) {
-  const MonotonicTime now = running.clock->now();
-  running.work->begin(now);
+  const MonotonicTime now = running.parts.clock.now();
+  running.parts.counts->work.begin(now);
   running.pauses.began(now);
   return now;
 }
@@ -64,26 +61,26 @@ MonotonicTime begin(Running& running) {
 void begin_noting_lateness(Running& running) {
   const auto pause = running.pauses.before(begin(running));
   if (pause.to - pause.due >= LoopPauses::kPauseMin) {
-    running.core->resumed(pause, /*continued=*/false);
+    running.core.resumed(pause, /*continued=*/false);
   }
 }
 
 // Every callback ends with it, because it may have moved the time of the next evaluation.
 int set_timer(Running& running) {
-  const MonotonicTime next = running.core->next_due();
-  running.pauses.ended(running.clock->now(), next);
-  running.watchdog->announce(next);
+  const MonotonicTime next = running.core.next_due();
+  running.pauses.ended(running.parts.clock.now(), next);
+  running.parts.watchdog.announce(next);
   const auto due = std::max<std::int64_t>(to_ns(next), 1000);
   sd_event_source_set_time(running.timer.get(), static_cast<std::uint64_t>(due) / 1000);
   const int code = sd_event_source_set_enabled(running.timer.get(), SD_EVENT_ONESHOT);
-  running.work->end();
+  running.parts.counts->work.end();
   return code;
 }
 
 int on_source(sd_event_source*, int, std::uint32_t, void* userdata) {
   auto* slot = static_cast<SourceSlot*>(userdata);
   begin_noting_lateness(*slot->running);
-  slot->running->core->source_ready(*slot->source);
+  slot->running->core.source_ready(*slot->source);
   return set_timer(*slot->running);
 }
 
@@ -92,14 +89,14 @@ template <void (Core::*on_ready)()>
 int on_part(sd_event_source*, int, std::uint32_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
   begin_noting_lateness(*running);
-  (running->core->*on_ready)();
+  (running->core.*on_ready)();
   return set_timer(*running);
 }
 
 int on_time(sd_event_source*, std::uint64_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
   begin_noting_lateness(*running);
-  running->core->time_passed();
+  running->core.time_passed();
   return set_timer(*running);
 }
 
@@ -107,7 +104,7 @@ int on_time(sd_event_source*, std::uint64_t, void* userdata) {
 int on_continued(sd_event_source*, const signalfd_siginfo*, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
   const MonotonicTime now = begin(*running);
-  running->core->resumed(running->pauses.before_continued(now), /*continued=*/true);
+  running->core.resumed(running->pauses.before_continued(now), /*continued=*/true);
   return set_timer(*running);
 }
 
@@ -115,15 +112,15 @@ int on_reload(sd_event_source*, const signalfd_siginfo*, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
   static_cast<void>(begin(*running));
   sd_notify(0, "RELOADING=1");
-  auto config = running->hooks->reload();
+  auto config = running->hooks.reload();
   if (config) {
-    running->core->reload(std::move(*config));
-    running->log->write(exports::LogLevel::info, exports::LogLine("reloaded"));
+    running->core.reload(std::move(*config));
+    running->parts.log.write(exports::LogLevel::info, exports::LogLine("reloaded"));
   } else {
-    running->log->write(exports::LogLevel::error,
-                        exports::LogLine("reload-refused")
-                            .field("error", config.error().text())
-                            .field("in_force", "the previous configuration"));
+    running->parts.log.write(exports::LogLevel::error,
+                             exports::LogLine("reload-refused")
+                                 .field("error", config.error().text())
+                                 .field("in_force", "the previous configuration"));
   }
   sd_notify(0, "READY=1");
   return set_timer(*running);
@@ -132,7 +129,7 @@ int on_reload(sd_event_source*, const signalfd_siginfo*, void* userdata) {
 int on_pods(sd_event_source*, int, std::uint32_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
   static_cast<void>(begin(*running));
-  if (auto config = running->hooks->take_pods()) running->core->reload(std::move(*config));
+  if (auto config = running->hooks.take_pods()) running->core.reload(std::move(*config));
   return set_timer(*running);
 }
 
@@ -162,15 +159,15 @@ Result<void> add_parts(sd_event* event, const Parts& parts, Running& running) {
     sd_event_io_handler_t on_ready;
     std::int64_t priority;
   } all[] = {
-      {parts.ladder->fd(), on_part<&Core::ladder_ready>, kLadderPriority},
+      {parts.ladder.fd(), on_part<&Core::ladder_ready>, kLadderPriority},
       // Before any crossing: the guard's victim must be known when the next one is selected.
-      {parts.guard->fd(), on_part<&Core::guard_ready>, kLadderPriority},
+      {parts.guard.fd(), on_part<&Core::guard_ready>, kLadderPriority},
       // What ends on a thread of its own can wait.
-      {parts.reclaim->fd(), on_part<&Core::reclaim_ready>, SD_EVENT_PRIORITY_NORMAL},
-      {parts.watchdog->fd(), on_part<&Core::watchdog_ready>, SD_EVENT_PRIORITY_NORMAL},
-      {parts.scanner->fd(), on_part<&Core::tree_ready>, SD_EVENT_PRIORITY_NORMAL},
-      {parts.rules->fd(), on_part<&Core::rules_ready>, SD_EVENT_PRIORITY_NORMAL},
-      {parts.forecast->fd(), on_part<&Core::forecast_ready>, SD_EVENT_PRIORITY_NORMAL},
+      {parts.reclaim.fd(), on_part<&Core::reclaim_ready>, SD_EVENT_PRIORITY_NORMAL},
+      {parts.watchdog.fd(), on_part<&Core::watchdog_ready>, SD_EVENT_PRIORITY_NORMAL},
+      {parts.scanner.fd(), on_part<&Core::tree_ready>, SD_EVENT_PRIORITY_NORMAL},
+      {parts.rules.fd(), on_part<&Core::rules_ready>, SD_EVENT_PRIORITY_NORMAL},
+      {parts.forecast.fd(), on_part<&Core::forecast_ready>, SD_EVENT_PRIORITY_NORMAL},
   };
   for (const auto& part : all) {
     if (part.fd < 0) continue;  // the agent runs without it
@@ -201,7 +198,7 @@ Result<void> add_times_and_signals(sd_event* event, Running& running) {
   TRY(check(sd_event_add_signal(event, nullptr, SIGHUP, on_reload, &running),
             "sd_event_add_signal"));
   TRY(add_continued(event, running));
-  if (const auto end = running.hooks->end_at) {
+  if (const auto end = running.hooks.end_at) {
     // Without a handler the loop ends.
     const auto us = static_cast<std::uint64_t>(std::max<std::int64_t>(to_ns(*end), 1000)) / 1000;
     TRY(check(
@@ -217,7 +214,7 @@ Result<void> run_loop(Core& core, const Parts& parts, const LoopHooks& hooks) {
   sd_event* raw = nullptr;
   TRY(check(sd_event_new(&raw), "sd_event_new"));
   const EventLoop event(raw);
-  Running running{&core, parts.log, &hooks, parts.watchdog, parts.clock, &parts.counts->work};
+  Running running{core, parts, hooks};
   std::deque<SourceSlot> slots;  // stable addresses: sd-event keeps pointers to them
   TRY(add_sources(event.get(), parts, running, slots));
   TRY(add_parts(event.get(), parts, running));

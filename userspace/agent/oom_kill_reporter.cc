@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/wall_time.h"
 #include "policy/inaction.h"
 
 namespace forestall::agent {
@@ -85,8 +86,17 @@ std::optional<MonotonicTime> OomKillReporter::crossed(const OomKillEvent& kill,
   return first;
 }
 
-void OomKillReporter::report(const OomKillEvent& kill, const Config& config, std::uint64_t sequence,
-                             MonotonicTime now, std::int64_t wall_time_ns) {
+void OomKillReporter::report_complete(const Config& config, MonotonicTime now) {
+  std::vector<OomKillEvent> kills;
+  events_.take(now, kills);
+  for (const OomKillEvent& kill : kills) {
+    ++counts_.kernel_oom_kills;
+    report(kill, config, now, wall_time_ns());
+  }
+}
+
+void OomKillReporter::report(const OomKillEvent& kill, const Config& config, MonotonicTime now,
+                             std::int64_t wall_time_ns) {
   const RecentEvaluation& evaluation = before(kill.at);
   const Observation& observation = evaluation.record.observation;
   const Decision& decision = evaluation.record.decision;
@@ -94,7 +104,6 @@ void OomKillReporter::report(const OomKillEvent& kill, const Config& config, std
   const auto answer =
       policy::inaction(config, evaluation.state, observation, decision, kill, times);
   Record record = evaluation.record;
-  record.sequence = sequence;
   record.wall_time_ns = wall_time_ns - (now - kill.at).count();
   record.oom_kill = OomKill{kill, std::nullopt, answer.inaction, answer.since_crossing};
   if (answer.inaction == Inaction::stopped && times.away_since) {
@@ -102,7 +111,7 @@ void OomKillReporter::report(const OomKillEvent& kill, const Config& config, std
   }
   record.oom_kill->forecast = forecast_.of(kill);
   if (kill.with_another) drop_candidates(record);
-  for (exports::RecordSink* sink : sinks_) sink->write(record);
+  writer_.write(record);
 }
 
 }  // namespace forestall::agent

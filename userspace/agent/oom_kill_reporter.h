@@ -13,11 +13,14 @@
 
 #include "agent/loop_pauses.h"
 #include "agent/oom_predictor.h"
+#include "agent/record_writer.h"
 #include "base/clock.h"
-#include "exports/sink.h"
+#include "exports/loop_counts.h"
 #include "model/config.h"
 #include "model/record.h"
 #include "policy/state.h"
+#include "sources/oom_event_correlator.h"
+#include "sources/source.h"
 
 namespace forestall::agent {
 
@@ -31,8 +34,9 @@ class OomKillReporter {
   // Crossings kept, of all cgroups together.
   static constexpr std::size_t kCrossingsMax = 64;
 
-  OomKillReporter(const std::vector<exports::RecordSink*>& sinks, LoopPredictor& forecast)
-      : sinks_(sinks), forecast_(forecast) {}
+  OomKillReporter(sources::OomEventCorrelator& events, LoopPredictor& forecast,
+                  RecordWriter& writer, exports::LoopCounts& counts)
+      : events_(events), forecast_(forecast), writer_(writer), counts_(counts) {}
 
   // A loop that runs later than this after an event or a deadline was away: as long as the watchdog
   // waits for it.
@@ -46,9 +50,15 @@ class OomKillReporter {
   void note_absence(MonotonicTime since, MonotonicTime now);
   // Every evaluation: its observation, its decision, and the state that came out of it.
   void keep(Record evaluation, const policy::State& state);
-  // One kill. `now` and `wall_time_ns` are of this call, `sequence` is the record's.
-  void report(const OomKillEvent& kill, const Config& config, std::uint64_t sequence,
-              MonotonicTime now, std::int64_t wall_time_ns);
+  // Takes the kills that `source` has drained.
+  void take_from(sources::Source& source, MonotonicTime now) { events_.take_from(source, now); }
+  // When report_complete() must be called even without a new event; nothing: never.
+  [[nodiscard]] std::optional<MonotonicTime> next_due() const { return events_.next_due(); }
+  // Records each kill once, after both reports of it arrived or the wait for the second ended.
+  void report_complete(const Config& config, MonotonicTime now);
+  // Records one kill. `now` and `wall_time_ns` are of this call.
+  void report(const OomKillEvent& kill, const Config& config, MonotonicTime now,
+              std::int64_t wall_time_ns);
 
  private:
   struct RecentEvaluation {
@@ -68,8 +78,10 @@ class OomKillReporter {
   [[nodiscard]] std::optional<MonotonicTime> crossed(const OomKillEvent& kill,
                                                      MonotonicTime after) const;
 
-  const std::vector<exports::RecordSink*>& sinks_;
+  sources::OomEventCorrelator& events_;
   LoopPredictor& forecast_;
+  RecordWriter& writer_;
+  exports::LoopCounts& counts_;
   std::deque<RecentEvaluation> evaluations_;  // oldest first
   std::deque<CrossingTime> crossings_;        // oldest first
   std::deque<Absence> absences_;              // oldest first

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "actuators/memory_high_throttle.h"
@@ -14,43 +13,11 @@
 
 namespace forestall::agent {
 
-// Base: there is no memory.high, or it must not be used. Such workloads are warned about instead.
-class LoopThrottle {
- public:
-  LoopThrottle() = default;
-  LoopThrottle(const LoopThrottle&) = delete;
-  LoopThrottle& operator=(const LoopThrottle&) = delete;
-  virtual ~LoopThrottle() = default;
-
-  [[nodiscard]] virtual bool works() const { return false; }
-  // From now on these are throttled, and no others.
-  virtual void apply(std::vector<actuators::ThrottledCgroup>) {}
-  // What could not be set or reset since the last call, and why.
-  [[nodiscard]] virtual std::vector<std::string> take_failures() { return {}; }
-};
-
-// Throttles by memory.high.
-class HighThrottle final : public LoopThrottle {
- public:
-  // `throttle` outlives it.
-  explicit HighThrottle(actuators::MemoryHighThrottle& throttle) : throttle_(throttle) {}
-
-  [[nodiscard]] bool works() const override { return true; }
-  void apply(std::vector<actuators::ThrottledCgroup> wanted) override {
-    throttle_.apply(std::move(wanted));
-  }
-  [[nodiscard]] std::vector<std::string> take_failures() override {
-    return throttle_.take_failures();
-  }
-
- private:
-  actuators::MemoryHighThrottle& throttle_;
-};
-
 // Thread rule: the loop's thread only. What it is made with outlives it.
 class OwnLimitWatch {
  public:
-  OwnLimitWatch(exports::Log& log, LoopThrottle& throttle) : log_(log), throttle_(throttle) {}
+  OwnLimitWatch(exports::Log& log, actuators::LoopThrottle& throttle)
+      : log_(log), throttle_(throttle) {}
 
   // Logs which workloads are near since the last call and which no longer are. Throttles those that
   // are to be, except in a dry run. True when one is near that was not.
@@ -67,7 +34,7 @@ class OwnLimitWatch {
                               const Evidence& evidence) const;
 
   exports::Log& log_;
-  LoopThrottle& throttle_;
+  actuators::LoopThrottle& throttle_;
   std::vector<Near> near_;
 };
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "actuators/ladder.h"
+#include "actuators/memory_high_throttle.h"
 #include "agent/guard_controller.h"
 #include "agent/oom_predictor.h"
-#include "agent/own_limit_watch.h"
 #include "agent/reclaim_controller.h"
 #include "agent/rule_sampler.h"
 #include "agent/tree_scanner.h"
@@ -26,31 +26,31 @@ namespace forestall::agent {
 
 // The null object of a part: its base class, which does nothing and keeps nothing.
 template <class Part>
-Part* none() {
+Part& none() {
   static Part absent;
-  return &absent;
+  return absent;
 }
 
 struct Parts {
-  const Clock* clock = nullptr;
-  const kernel::CgroupTree* tree = nullptr;
-  sources::Observer* observer = nullptr;
-  actuators::Ladder* ladder = nullptr;
-  exports::Log* log = nullptr;
-  std::vector<sources::Source*> sources;
-  std::vector<exports::RecordSink*> sinks;
-  std::vector<exports::EvaluationListener*> evaluation_listeners;
-  std::vector<exports::PassListener*> pass_listeners;
+  const Clock& clock;
+  const kernel::CgroupTree& tree;
+  sources::Observer& observer;
+  actuators::Ladder& ladder;
+  exports::Log& log;
+  std::vector<sources::Source*> sources = {};
+  std::vector<exports::RecordSink*> sinks = {};
+  std::vector<exports::EvaluationListener*> evaluation_listeners = {};
+  std::vector<exports::PassListener*> pass_listeners = {};
   std::shared_ptr<exports::LoopCounts> counts = std::make_shared<exports::LoopCounts>();
   // The agent also runs without each of these.
-  ReclaimController* reclaim = none<ReclaimController>();
-  LoopGuard* guard = none<LoopGuard>();
-  LoopWatchdog* watchdog = none<LoopWatchdog>();
-  TreeScanner* scanner = none<TreeScanner>();
-  RuleSampler* rules = none<RuleSampler>();
-  LoopPredictor* forecast = none<LoopPredictor>();
-  LoopThrottle* throttle = none<LoopThrottle>();
-  sources::OomEventCorrelator* oom_events = none<sources::OomEventCorrelator>();
+  ReclaimController& reclaim = none<ReclaimController>();
+  LoopGuard& guard = none<LoopGuard>();
+  LoopWatchdog& watchdog = none<LoopWatchdog>();
+  TreeScanner& scanner = none<TreeScanner>();
+  RuleSampler& rules = none<RuleSampler>();
+  LoopPredictor& forecast = none<LoopPredictor>();
+  actuators::LoopThrottle& throttle = none<actuators::LoopThrottle>();
+  sources::OomEventCorrelator& oom_events = none<sources::OomEventCorrelator>();
   // A source reports new cgroups. Without one, the tree is rescanned when candidates are needed.
   bool has_cgroup_events = false;
   // Feature::bpf_timer is in use: while the source that has it could arm every line, nothing is

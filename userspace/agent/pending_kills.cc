@@ -65,7 +65,7 @@ void PendingKills::keep(Record record, bool dry_run) {
   }
   // A victim in its grace period that is selected again has one outcome: that of the last decision.
   forget(victim_of(record));
-  write(record);
+  writer_.write(record);
   open_.push_back(std::move(record));
 }
 
@@ -74,7 +74,7 @@ void PendingKills::collect() {
     const auto record = std::ranges::find(open_, outcome.victim.cgroup, victim_of);
     if (record == open_.end()) continue;
     record->outcome = std::move(outcome);
-    write(*record);
+    writer_.write_again(*record);
     // A stuck kill has a second outcome when its memory comes back after all.
     if (record->outcome->state != KillState::stuck) open_.erase(record);
   }
@@ -93,10 +93,6 @@ void PendingKills::drop_forgotten() {
 
 void PendingKills::forget(CgroupId cgroup) {
   std::erase_if(open_, [&](const Record& record) { return victim_of(record) == cgroup; });
-}
-
-void PendingKills::write(const Record& record) {
-  for (exports::RecordSink* sink : sinks_) sink->write(record);
 }
 
 }  // namespace forestall::agent

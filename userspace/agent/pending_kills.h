@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "actuators/ladder.h"
+#include "agent/record_writer.h"
 #include "agent/standing_dry_runs.h"
 #include "exports/loop_counts.h"
-#include "exports/sink.h"
 #include "model/record.h"
 
 namespace forestall::agent {
@@ -16,9 +16,8 @@ namespace forestall::agent {
 // Thread rule: the loop's thread only. What it is made with outlives it.
 class PendingKills {
  public:
-  PendingKills(actuators::Ladder& ladder, const std::vector<exports::RecordSink*>& sinks,
-               exports::LoopCounts& counts)
-      : ladder_(ladder), sinks_(sinks), counts_(counts) {}
+  PendingKills(actuators::Ladder& ladder, RecordWriter& writer, exports::LoopCounts& counts)
+      : ladder_(ladder), writer_(writer), counts_(counts) {}
 
   // Signals every victim of the decision. No other call lies between a crossing and its kill.
   void signal(const Decision& decision);
@@ -40,10 +39,9 @@ class PendingKills {
   [[nodiscard]] std::optional<KillState> state_of(CgroupId cgroup) const;
   void forget(CgroupId cgroup);
   void drop_forgotten();
-  void write(const Record& record);
 
   actuators::Ladder& ladder_;
-  const std::vector<exports::RecordSink*>& sinks_;
+  RecordWriter& writer_;
   std::vector<Record> open_;
   StandingDryRuns dry_runs_;
   std::vector<CgroupId> repetitions_;  // of the last signal()

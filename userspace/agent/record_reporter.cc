@@ -32,9 +32,8 @@ void RecordReporter::report_next_victims(std::span<const NextVictim> next_victim
 }
 
 void RecordReporter::report(Record& record) {
-  record.sequence = next_sequence();
   set_last(record.decision);
-  for (auto* sink : parts_.sinks) sink->write(record);
+  writer_.write(record);
 }
 
 void RecordReporter::report_news(Record& record) {
@@ -57,10 +56,10 @@ void RecordReporter::workload_sample(Evaluator& evaluator, MonotonicTime now) {
     return listener->needs_workload_sample(now);
   };
   if (std::ranges::none_of(parts_.pass_listeners, needs_pass)) return;
-  const MonotonicTime began = parts_.clock->now();
+  const MonotonicTime began = parts_.clock.now();
   const auto workloads = evaluator.sample_workloads();
   if (!workloads) return;
-  const Duration took = parts_.clock->now() - began;
+  const Duration took = parts_.clock.now() - began;
   for (auto* listener : parts_.pass_listeners) listener->sampled({began, took, *workloads});
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hands evaluations to the listeners, and the records of those that differ from the last one to the
-// sinks.
+// Hands evaluations to the listeners, and writes the records of those that differ from the last
+// one.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 #include "agent/evaluator.h"
 #include "agent/parts.h"
+#include "agent/record_writer.h"
 #include "base/clock.h"
 #include "model/config.h"
 #include "model/record.h"
 
 namespace forestall::agent {
 
-// Thread rule: the loop's thread only. The parts outlive it.
+// Thread rule: the loop's thread only. What it is made with outlives it.
 class RecordReporter {
  public:
-  explicit RecordReporter(const Parts& parts) : parts_(parts) {}
+  RecordReporter(const Parts& parts, RecordWriter& writer) : parts_(parts), writer_(writer) {}
 
   // Every answer of the policy, whatever becomes of it. Counts the evaluation.
   void report_pass(const Config& config, const policy::State& before, const Record& record);
@@ -31,13 +32,12 @@ class RecordReporter {
   void report_evaluation(const Record& record, MonotonicTime next,
                          const exports::PodFactCounts& pods);
   void report_next_victims(std::span<const NextVictim> next_victims);
-  // Numbers the record and hands it on.
+  // Writes the record.
   void report(Record& record);
   // The same, unless the decision repeats the last one reported.
   void report_news(Record& record);
   // The decision is reported by its kills' own records.
   void set_last(const Decision& decision) { last_reported_ = decision; }
-  [[nodiscard]] std::uint64_t next_sequence() { return ++sequence_; }
   // Reads the workloads while no threshold is met, if a listener needs them: a replay under another
   // configuration needs them.
   void workload_sample(Evaluator& evaluator, MonotonicTime now);
@@ -48,9 +48,9 @@ class RecordReporter {
   [[nodiscard]] bool is_repetition(const Decision& decision) const;
 
   const Parts& parts_;
+  RecordWriter& writer_;
   std::optional<Decision> last_reported_;
   MonotonicTime last_due_;
-  std::uint64_t sequence_ = 0;
   std::uint64_t reloads_ = 0;
 };
 

@@ -80,7 +80,8 @@ struct Recorder::Session {
   }
 };
 
-Recorder::Recorder(exports::Log& log, exports::DropCounts& drops) : log_(log), drops_(drops) {}
+Recorder::Recorder(exports::Log& log, exports::DropCounts& drops, PressureGauge gauge)
+    : log_(log), drops_(drops), gauge_(std::move(gauge)) {}
 
 Recorder::~Recorder() {
   if (session_ != nullptr) (void)stop();
@@ -162,7 +163,7 @@ void Recorder::passed(const exports::PolicyPass& pass) {
 }
 
 void Recorder::report_pressure(Session& session, MonotonicTime at) {
-  if (!gauge_ || at < session.pressure_due) return;
+  if (at < session.pressure_due) return;
   session.pressure_due = at + kPressureEvery;
   session.give(session.encoder->pressure(gauge_(at)), at, 0, false);
 }

@@ -34,8 +34,13 @@ namespace forestall::agent {
 
 class Recorder final : public exports::RecordSink, public exports::PassListener {
  public:
-  // Both outlive this.
-  Recorder(exports::Log& log, exports::DropCounts& drops);
+  // Reads the kernel's counters of memory pressure: with an evaluation, at most every
+  // kPressureEvery.
+  using PressureGauge = std::function<MemoryPressure(MonotonicTime)>;
+  static constexpr Duration kPressureEvery = std::chrono::milliseconds(250);
+
+  // Log and counts outlive this.
+  Recorder(exports::Log& log, exports::DropCounts& drops, PressureGauge gauge);
   // Calls stop(). REQUIRES: the loop has ended.
   ~Recorder() override;
 
@@ -63,12 +68,6 @@ class Recorder final : public exports::RecordSink, public exports::PassListener 
   // Totals so far; nothing: no recording is made.
   [[nodiscard]] std::optional<recording::WriterTotals> totals() const;
 
-  // To be set before the loop begins. Reads the kernel's counters of memory pressure: with an
-  // evaluation, at most every kPressureEvery. Null (the default): they are not recorded.
-  using PressureGauge = std::function<MemoryPressure(MonotonicTime)>;
-  void set_pressure_gauge(PressureGauge gauge) { gauge_ = std::move(gauge); }
-  static constexpr Duration kPressureEvery = std::chrono::milliseconds(250);
-
   // ---- the loop's thread ----
 
   void passed(const exports::PolicyPass& pass) override;
@@ -90,7 +89,7 @@ class Recorder final : public exports::RecordSink, public exports::PassListener 
 
   exports::Log& log_;
   exports::DropCounts& drops_;
-  PressureGauge gauge_;
+  const PressureGauge gauge_;
   mutable std::mutex mutex_;
   std::atomic<bool> recording_{false};
   std::unique_ptr<Session> session_;  // null: no recording is made

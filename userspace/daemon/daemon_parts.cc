@@ -39,12 +39,11 @@ Result<void> build_sources(DaemonParts& parts, agent::ProbedHost& host, const Co
 // Workloads that cannot be throttled are warned about.
 void build_throttle(DaemonParts& parts, const agent::ProbedHost& host, const Config& config,
                     exports::Log& log) {
-  parts.throttle = std::make_unique<agent::LoopThrottle>();
+  parts.throttle = std::make_unique<actuators::LoopThrottle>();
   if (!throttles(config) || has(config.disabled, Feature::memory_high)) return;
   auto throttle = actuators::MemoryHighThrottle::create(host.tree, host.high_records);
   if (throttle) {
-    parts.memory_high = std::move(throttle).value();
-    parts.throttle = std::make_unique<agent::HighThrottle>(*parts.memory_high);
+    parts.throttle = std::move(throttle).value();
   } else {
     log.write(LogLevel::warning, LogLine("own-limit")
                                      .field("problem", throttle.error().text())
@@ -87,8 +86,12 @@ void build_guard(DaemonParts& parts, agent::ProbedHost& host, const Config& conf
     log.write(LogLevel::error, LogLine("no-guard").field("problem", report.evidence));
     return;
   }
-  parts.guard = std::make_unique<agent::GuardController>(
-      agent::GuardParts{host.guard.get(), &host.tree, parts.observer.get(), &parts.clock, &log});
+  parts.guard =
+      std::make_unique<agent::GuardController>(agent::GuardParts{.guard = *host.guard,
+                                                                 .tree = host.tree,
+                                                                 .observer = *parts.observer,
+                                                                 .clock = parts.clock,
+                                                                 .log = log});
 }
 
 // The page served beside the metrics, for a browser on this host. Null: there is none.
@@ -127,11 +130,11 @@ void build_metrics(DaemonParts& parts, const agent::ProbedHost& host, const Conf
 
 void build_recorder(RecorderWithPressure& recording, exports::Log& log,
                     exports::DropCounts& drops) {
-  recording.recorder = std::make_unique<agent::Recorder>(log, drops);
-  recording.recorder->set_pressure_gauge([&recording](MonotonicTime now) {
+  const auto read_pressure = [&recording](MonotonicTime now) {
     if (!recording.pressure) recording.pressure.emplace();
     return recording.pressure->read(now);
-  });
+  };
+  recording.recorder = std::make_unique<agent::Recorder>(log, drops, read_pressure);
 }
 
 void build_sinks(DaemonParts& parts, const agent::ProbedHost& host, exports::Log& log,
@@ -172,23 +175,22 @@ Result<void> build_parts(DaemonParts& parts, agent::ProbedHost& host, const Conf
 }
 
 agent::Parts core_parts(DaemonParts& parts, const agent::ProbedHost& host, exports::Log& log) {
-  agent::Parts core;
-  core.clock = &parts.clock;
-  core.tree = &host.tree;
-  core.observer = parts.observer.get();
-  core.ladder = parts.ladder.get();
-  core.log = &log;
-  core.counts = parts.counts;
-  core.reclaim = parts.reclaim.get();
-  core.guard = parts.guard.get();
-  core.watchdog = parts.watchdog.get();
-  core.scanner = parts.scanner.get();
-  core.rules = parts.rules.get();
-  core.forecast = parts.forecast.get();
-  core.throttle = parts.throttle.get();
-  core.oom_events = parts.oom_events.get();
-  core.has_cgroup_events = host.in_use(Feature::bpf_cgroups);
-  core.has_usage_events = host.in_use(Feature::bpf_timer);
+  agent::Parts core{.clock = parts.clock,
+                    .tree = host.tree,
+                    .observer = *parts.observer,
+                    .ladder = *parts.ladder,
+                    .log = log,
+                    .counts = parts.counts,
+                    .reclaim = *parts.reclaim,
+                    .guard = *parts.guard,
+                    .watchdog = *parts.watchdog,
+                    .scanner = *parts.scanner,
+                    .rules = *parts.rules,
+                    .forecast = *parts.forecast,
+                    .throttle = *parts.throttle,
+                    .oom_events = *parts.oom_events,
+                    .has_cgroup_events = host.in_use(Feature::bpf_cgroups),
+                    .has_usage_events = host.in_use(Feature::bpf_timer)};
   for (const auto& source : parts.sources.all) core.sources.push_back(source.get());
   for (const auto& sink : parts.sinks) core.sinks.push_back(sink.get());
   for (const auto& each : {parts.ring.recorder.get(), parts.session.recorder.get()}) {

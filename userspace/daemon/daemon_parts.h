@@ -45,9 +45,7 @@ struct DaemonParts {
   std::unique_ptr<actuators::Ladder> ladder;
   std::unique_ptr<actuators::NodeReclaim> node_reclaim;  // null: no runtime is configured
   std::unique_ptr<agent::ReclaimController> reclaim;
-  // Null: no threshold throttles, or memory.high cannot be used.
-  std::unique_ptr<actuators::MemoryHighThrottle> memory_high;
-  std::unique_ptr<agent::LoopThrottle> throttle;
+  std::unique_ptr<actuators::LoopThrottle> throttle;
   agent::Sources sources;
   std::unique_ptr<sources::ProcessSource> processes;  // the observer's; null: it needs none
   std::unique_ptr<sources::OomEventCorrelator> oom_events;

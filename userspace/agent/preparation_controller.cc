@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/preparation_controller.h"
+
+#include <algorithm>
+
+namespace forestall::agent {
+
+std::optional<MonotonicTime> PreparationController::next_due() const {
+  const auto ranking = parts_.victim_cache.next_due();
+  const auto sampling = parts_.growth.next_due();
+  return ranking && sampling ? std::min(ranking, sampling) : ranking ? ranking : sampling;
+}
+
+bool PreparationController::pre_rank(MonotonicTime now) {
+  VictimCache& cache = parts_.victim_cache;
+  const auto due = cache.next_due();
+  if (!due || *due > now) return false;
+  if (!cache.working()) return true;
+  parts_.tree.refresh_if_stale(now);
+  if (!cache.work(parts_.config, parts_.agent.ladder.progress(), now)) return false;
+  parts_.kills.post_orders(parts_.config);
+  parts_.agent.guard.ranked();
+  parts_.reporter.report_next_victims(
+      cache.next_victims(parts_.config, nullptr, parts_.agent.clock.now()));
+  return false;
+}
+
+void PreparationController::sample_calm(MonotonicTime now) {
+  const auto due = parts_.growth.next_due();
+  if (!due || *due > now) return;
+  const exports::LoopWorkScope work_scope(parts_.agent.counts->work, exports::LoopWork::sample);
+  if (is_calm()) {
+    parts_.growth.work();
+  } else {
+    parts_.growth.stop();
+  }
+}
+
+void PreparationController::rechecked() {
+  if (is_calm()) parts_.growth.evaluate_calm(parts_.config);
+}
+
+bool PreparationController::is_calm() const {
+  return !parts_.scheduler.holds() && parts_.victim_cache.subjects().empty();
+}
+
+}  // namespace forestall::agent

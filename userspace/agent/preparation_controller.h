@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loop does between evaluations so that the next kill is fast and ranked by growth: it
+// ranks victims in the warning zone, and samples all workloads outside of it.
+#pragma once
+
+#include <optional>
+
+#include "agent/growth_watch.h"
+#include "agent/kill_controller.h"
+#include "agent/parts.h"
+#include "agent/record_reporter.h"
+#include "agent/tree_refresher.h"
+#include "agent/victim_cache.h"
+#include "agent/wake_scheduler.h"
+#include "base/clock.h"
+#include "model/config.h"
+
+namespace forestall::agent {
+
+// What it works with; all of it outlives the controller.
+struct PreparationParts {
+  const Parts& agent;
+  const Config& config;  // in force
+  const WakeScheduler& scheduler;
+  TreeRefresher& tree;
+  GrowthWatch& growth;
+  VictimCache& victim_cache;
+  RecordReporter& reporter;
+  KillController& kills;
+};
+
+// Thread rule: the loop's thread only.
+class PreparationController {
+ public:
+  explicit PreparationController(const PreparationParts& parts) : parts_(parts) {}
+
+  // When pre_rank() or sample_calm() is due.
+  [[nodiscard]] std::optional<MonotonicTime> next_due() const;
+  // Ranks for a turn, if that is due. True: an evaluation has to begin the next list.
+  [[nodiscard]] bool pre_rank(MonotonicTime now);
+  // Samples the workloads for a turn, if that is due.
+  void sample_calm(MonotonicTime now);
+  // The tree was rechecked and evaluated: while no memory is short, a sampling begins.
+  void rechecked();
+
+ private:
+  [[nodiscard]] bool is_calm() const;
+
+  const PreparationParts parts_;
+};
+
+}  // namespace forestall::agent

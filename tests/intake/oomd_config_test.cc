@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "intake/io_devices.h"
+#include "intake/oomd_values.h"
 #include "intake/senpai_config.h"
 
 namespace forestall::intake {

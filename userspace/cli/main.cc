@@ -9,6 +9,7 @@
 #include "cli/exit_code.h"
 #include "cli/failure.h"
 #include "cli/managed_oom.h"
+#include "cli/managed_oom_rules.h"
 #include "cli/rules_commands.h"
 #include "cli/top_program.h"
 
@@ -50,7 +51,7 @@ int run(const std::vector<std::string>& arguments) {
         return fail("rules", error("nothing to evaluate on: use --observations or --live"),
                     kExitUsage);
       }
-      return line.managed_oom.given() ? run_rules_managed_oom(options, line.managed_oom, line.rules)
+      return line.managed_oom.given() ? run_managed_oom_rules(options, line.managed_oom, line.rules)
                                       : run_rules(options, line.rules);
     case Subcommand::import_oomd: return run_import_oomd(options, line.import_oomd);
     case Subcommand::earlyoom: return run_earlyoom(options, line.earlyoom);

@@ -8,7 +8,6 @@
 #include "cli/managed_oom_command.h"
 #include "cli/options.h"
 #include "cli/pod_input.h"
-#include "cli/rules_options.h"
 #include "intake/managed_oom_messages.h"
 #include "rulesets/managed_oom.h"
 #include "text/diagnostic.h"
@@ -29,7 +28,5 @@ struct ManagedOomInput {
 
 // Returns the exit code (cli/exit_code.h).
 int run_check_managed_oom(const Options& options, const ManagedOomOptions& managed);
-int run_rules_managed_oom(const Options& options, const ManagedOomOptions& managed,
-                          const RulesOptions& rules);
 
 }  // namespace forestall::cli

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall rules --managed-oom`: evaluates systemd-oomd's rules on observations from a file.
+#include "cli/managed_oom_rules.h"
+
 #include <fmt/format.h>
 
 #include <utility>
@@ -37,7 +38,7 @@ rulesets::AbsentFiles absent_files(const std::string& file, const std::string& t
 
 }  // namespace
 
-int run_rules_managed_oom(const Options& options, const ManagedOomOptions& managed,
+int run_managed_oom_rules(const Options& options, const ManagedOomOptions& managed,
                           const RulesOptions& rules) {
   const std::string& observations_file = rules.observations;
   text::Findings findings;

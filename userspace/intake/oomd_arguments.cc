@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "intake/oomd_values.h"
 #include "messages/yaml_message.h"
 #include "rulesets/cgroup_pattern.h"
 

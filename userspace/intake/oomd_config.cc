@@ -8,6 +8,7 @@
 
 #include "base/parse.h"
 #include "intake/json_members.h"
+#include "intake/oomd_values.h"
 
 namespace forestall::intake {
 namespace {

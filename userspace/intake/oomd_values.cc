@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of oomd's arguments: numbers, sizes and text.
+#include "intake/oomd_values.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 #include <limits>
 
 #include "base/quotes.h"
-#include "intake/oomd_arguments.h"
 #include "text/json_number.h"
 
 namespace forestall::intake {

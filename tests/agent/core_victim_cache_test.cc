@@ -141,6 +141,17 @@ class CoreReady : public CoreOnFiles {
     return record.decision.considered[*record.decision.victim()].sample.workload.path;
   }
 
+  void expect_pre_ranked(const std::string& victim) const {
+    ASSERT_NE(kill(), nullptr);
+    EXPECT_TRUE(kill()->prepared);
+    EXPECT_EQ(victim_of(*kill()), victim);
+  }
+  void expect_ranked_afresh(const std::string& victim) const {
+    ASSERT_NE(kill(), nullptr);
+    EXPECT_FALSE(kill()->prepared);
+    EXPECT_EQ(victim_of(*kill()), victim);
+  }
+
   test::Child child_{[] {
     for (;;) pause();
     return 0;
@@ -157,9 +168,7 @@ class CoreReady : public CoreOnFiles {
 TEST_F(CoreReady, UsesThePreRankedVictim) {
   start();
   cross();
-  ASSERT_NE(kill(), nullptr);
-  EXPECT_TRUE(kill()->prepared);
-  EXPECT_EQ(victim_of(*kill()), "/all/leak");
+  expect_pre_ranked("/all/leak");
 }
 
 // inotify may cause a rescan before the kernel's event of the same cgroup is read.
@@ -184,9 +193,7 @@ TEST_F(CoreReady, NewProtectedCgroupIsKnownAtTheCrossing) {
   make("/all/leak/crit", mib(1));
   report(WakeSource::workload_change);  // too soon for another walk
   cross();
-  ASSERT_NE(kill(), nullptr);
-  EXPECT_FALSE(kill()->prepared);
-  EXPECT_EQ(victim_of(*kill()), "/all/calm");
+  expect_ranked_afresh("/all/calm");
 }
 
 // As on a host without BPF, where nothing wakes the loop for a new cgroup.
@@ -198,9 +205,7 @@ TEST_F(CoreReady, ANewWorkloadThatNoSourceReportsIsKnownAtTheCrossing) {
   use("/all/leak", mib(20));
   use("/all", kCrossed);
   report(WakeSource::poll);
-  ASSERT_NE(kill(), nullptr);
-  EXPECT_FALSE(kill()->prepared);
-  EXPECT_EQ(victim_of(*kill()), "/all/late/x");
+  expect_ranked_afresh("/all/late/x");
 }
 
 TEST_F(CoreReady, AListFromBeforeTheWorkloadsChangedIsNotUsed) {
@@ -209,9 +214,7 @@ TEST_F(CoreReady, AListFromBeforeTheWorkloadsChangedIsNotUsed) {
   report(WakeSource::workload_change);
   EXPECT_FALSE(core_->victim_cache().ready(clock_.now())) << "sampled again, which takes its time";
   cross();
-  ASSERT_NE(kill(), nullptr);
-  EXPECT_FALSE(kill()->prepared);
-  EXPECT_EQ(victim_of(*kill()), "/all/calm");
+  expect_ranked_afresh("/all/calm");
 }
 
 // A recheck may find that the zone was entered; then the state is no longer calm.
@@ -475,27 +478,21 @@ TEST_F(CoreReadyAmongMany, KillsACachedWorkloadThatGrewAtOnce) {
   use("/all/leak", mib(105));
   use("/all", mib(225));
   report(WakeSource::poll);
-  ASSERT_NE(kill(), nullptr);
-  EXPECT_TRUE(kill()->prepared);
-  EXPECT_EQ(victim_of(*kill()), "/all/leak");
+  expect_pre_ranked("/all/leak");
 }
 
 TEST_F(CoreReadyAmongMany, KillsAtOnceIfNoOtherCanBeFirst) {
   use("/all/late", mib(31));
   use("/all", mib(210));
   report(WakeSource::poll);
-  ASSERT_NE(kill(), nullptr);
-  EXPECT_TRUE(kill()->prepared);
-  EXPECT_EQ(victim_of(*kill()), "/all/leak");
+  expect_pre_ranked("/all/leak");
 }
 
 TEST_F(CoreReadyAmongMany, FindsAnUncachedWorkloadThatPassedAll) {
   use("/all/late", mib(66));
   use("/all", mib(245));
   report(WakeSource::poll);
-  ASSERT_NE(kill(), nullptr);
-  EXPECT_FALSE(kill()->prepared);
-  EXPECT_EQ(victim_of(*kill()), "/all/late");
+  expect_ranked_afresh("/all/late");
 }
 
 // At its own limit, a workload replaces its page cache while its usage stands still.
@@ -506,9 +503,7 @@ TEST_F(CoreReadyAmongMany, TheFirstKillIsDecidedOnMemoryStatAsItIs) {
   use("/all/late", mib(66));
   use("/all", mib(245));
   report(WakeSource::poll);
-  ASSERT_NE(kill(), nullptr);
-  EXPECT_FALSE(kill()->prepared);
-  EXPECT_EQ(victim_of(*kill()), "/all/late");
+  expect_ranked_afresh("/all/late");
   const auto& considered = kill()->decision.considered;
   const auto w0 = std::ranges::find(
       considered, "/all/w0", [](const Candidate& each) { return each.sample.workload.path; });

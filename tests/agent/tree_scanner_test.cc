@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
@@ -27,66 +28,66 @@ bool is_readable(int fd, Duration patience) {
   return ::poll(&over, 1, static_cast<int>(ms)) == 1;
 }
 
-TEST(TreeScanner, RefreshesTheSpareTreeWhileTheOtherIsRead) {
-  test::SmallNode files;
-  const auto make = [&](int number) { files.set_group("/w" + std::to_string(number), 100, 10); };
-  const auto tree = kernel::CgroupTree::discover(files / "cgroup");
-  ASSERT_TRUE(tree) << tree.error().text();
-  Config config;
-  config.pods = false;
-  WorkloadRule rule;
-  rule.cgroup = "/w*";
-  config.workloads = {rule};
-  const auto observer = sources::Observer::create(*tree, config, files / "proc");
-  ASSERT_TRUE(observer) << observer.error().text();
-  (*observer)->make_spare_tree();
-  const auto scanner = TreeScannerThread::create();
-  ASSERT_TRUE(scanner) << scanner.error().text();
-  EXPECT_FALSE((*scanner)->finish());
+class TreeScannerTest : public ::testing::Test {
+ protected:
+  // The cgroups that exist by now, with a spare tree, and a scanner.
+  void open() {
+    auto found = kernel::CgroupTree::discover(files_ / "cgroup");
+    ASSERT_TRUE(found) << found.error().text();
+    tree_ = std::move(found).value();
+    Config config;
+    config.pods = false;
+    config.workloads.emplace_back().cgroup = "/w*";
+    auto observer = sources::Observer::create(tree_, config, files_ / "proc");
+    ASSERT_TRUE(observer) << observer.error().text();
+    observer_ = std::move(observer).value();
+    observer_->make_spare_tree();
+    auto scanner = TreeScannerThread::create();
+    ASSERT_TRUE(scanner) << scanner.error().text();
+    scanner_ = std::move(scanner).value();
+  }
+
+  test::SmallNode files_;
+  kernel::CgroupTree tree_;
+  std::unique_ptr<sources::Observer> observer_;
+  std::unique_ptr<TreeScannerThread> scanner_;
+};
+
+TEST_F(TreeScannerTest, RefreshesTheSpareTreeWhileTheOtherIsRead) {
+  open();
+  EXPECT_FALSE(scanner_->finish());
   for (int round = 1; round <= 20; ++round) {
-    make(round);
-    (*scanner)->start((*observer)->take_spare_tree());
+    files_.set_group("/w" + std::to_string(round), 100, 10);
+    scanner_->start(observer_->take_spare_tree());
     const auto sampled = [&] {
       Observation read;
-      (*observer)->add_workloads(read, {}, sources::kUnscored);
+      observer_->add_workloads(read, {}, sources::kUnscored);
       return read.workloads->size();
     };
     EXPECT_EQ(sampled(), static_cast<std::size_t>(round - 1));
-    ASSERT_TRUE(is_readable((*scanner)->fd(), test::kPatience));
-    auto scan = (*scanner)->finish();
+    ASSERT_TRUE(is_readable(scanner_->fd(), test::kPatience));
+    auto scan = scanner_->finish();
     ASSERT_TRUE(scan);
-    (*observer)->exchange_tree(std::move(scan->tree));
-    EXPECT_FALSE(is_readable((*scanner)->fd(), Duration::zero()));
+    observer_->exchange_tree(std::move(scan->tree));
+    EXPECT_FALSE(is_readable(scanner_->fd(), Duration::zero()));
     EXPECT_EQ(sampled(), static_cast<std::size_t>(round));
   }
 }
 
 // Opening a file of a cgroup may take long, each one. Here each waits until the test opens the
 // other end; at the end of the agent not all of them may have to.
-TEST(TreeScanner, EndsAScanBetweenTwoWorkloads) {
+TEST_F(TreeScannerTest, EndsAScanBetweenTwoWorkloads) {
   constexpr int kWorkloads = 20;
-  test::SmallNode files;
   std::vector<std::string> pipes;
   for (int i = 0; i < kWorkloads; ++i) {
     const std::string group = "cgroup/w" + std::to_string(i);
-    files.write(group + "/cgroup.procs", "");
-    files.write(group + "/memory.stat", "inactive_file 0\n");
-    pipes.push_back(files / (group + "/memory.current"));
+    files_.write(group + "/cgroup.procs", "");
+    files_.write(group + "/memory.stat", "inactive_file 0\n");
+    pipes.push_back(files_ / (group + "/memory.current"));
     ASSERT_EQ(::mkfifo(pipes.back().c_str(), 0600), 0);
   }
-  const auto tree = kernel::CgroupTree::discover(files / "cgroup");
-  ASSERT_TRUE(tree) << tree.error().text();
-  Config config;
-  config.pods = false;
-  WorkloadRule rule;
-  rule.cgroup = "/w*";
-  config.workloads = {rule};
-  const auto observer = sources::Observer::create(*tree, config, files / "proc");
-  ASSERT_TRUE(observer) << observer.error().text();
-  (*observer)->make_spare_tree();
-  auto scanner = TreeScannerThread::create();
-  ASSERT_TRUE(scanner) << scanner.error().text();
-  (*scanner)->start((*observer)->take_spare_tree());
+  open();
+  scanner_->start(observer_->take_spare_tree());
   std::set<std::string> served;
   const auto serve = [&] {
     for (const std::string& each : pipes) {
@@ -94,10 +95,10 @@ TEST(TreeScanner, EndsAScanBetweenTwoWorkloads) {
       if (other_end) served.insert(each);
     }
   };
-  (*scanner)->stop();
+  scanner_->stop();
   std::atomic<bool> ended{false};
   std::thread end([&] {
-    scanner->reset();
+    scanner_.reset();
     ended = true;
   });
   while (!ended) serve();

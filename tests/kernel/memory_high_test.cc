@@ -53,7 +53,7 @@ class MemoryHighFile : public ::testing::Test {
   test::TempTree files_{{"cgroup.controllers", ""}, {"a/memory.high", "40960000"}};
   CgroupTree tree_;
   test::TempTree run_;
-  MemoryHighRecords records_{run_ / "memory-high"};
+  SettingRecords records_{run_ / "memory-high"};
 };
 
 TEST_F(MemoryHighFile, GivesBackTheOriginal) {
@@ -201,7 +201,7 @@ TEST_F(MemoryHighFile, RecordsAreTheAgentsUsersOnly) {
 }
 
 TEST_F(MemoryHighFile, WithoutADirectoryNothingIsSet) {
-  const MemoryHighRecords none;
+  const SettingRecords none;
   auto held = MemoryHigh::open(*tree_.open("/a"), none);
   ASSERT_TRUE(held);
   EXPECT_FALSE(held->set(Bytes{20480000}));

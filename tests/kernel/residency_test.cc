@@ -30,14 +30,14 @@ long file_kib() {
   return rollup_kib("Rss") - rollup_kib("Anonymous");
 }
 
-void expect_in_child(bool (*body)()) {
+void expect_resident_in_child(bool (*body)()) {
   test::Child child([&] { return body() ? 0 : 1; });
   ASSERT_TRUE(child.wait_exit());
   EXPECT_EQ(child.reap(), 0);
 }
 
 TEST(Residency, ReleasedCodeReturnsWhenItIsKept) {
-  expect_in_child([] {
+  expect_resident_in_child([] {
     keep_own_code_resident();
     const long kept = file_kib();
     give_back_start_up_memory();
@@ -52,7 +52,7 @@ TEST(Residency, ReleasedCodeReturnsWhenItIsKept) {
 TEST(Residency, WrittenPagesAreNotReleased) {
   static std::vector<std::string> words{"one"};
   words.emplace_back("a second one, too long for the string itself");
-  expect_in_child([] {
+  expect_resident_in_child([] {
     give_back_start_up_memory();
     return words.size() == 2 && words[1].ends_with("itself");
   });
@@ -60,7 +60,7 @@ TEST(Residency, WrittenPagesAreNotReleased) {
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they have heaps of their own
 TEST(Residency, FreeHeapIsGivenBackAndAReserveKept) {
-  expect_in_child([] {
+  expect_resident_in_child([] {
     std::vector<std::string> pieces;
     for (int i = 0; i < 4096; ++i) pieces.emplace_back(std::size_t{4096}, 'x');
     const std::string above = std::move(pieces.back());  // otherwise the heap shrinks by itself

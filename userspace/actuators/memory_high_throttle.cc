@@ -24,11 +24,11 @@ struct MemoryHighThrottle::Held {
 };
 
 MemoryHighThrottle::MemoryHighThrottle(const kernel::CgroupTree& tree,
-                                       const kernel::MemoryHighRecords& records, UniqueFd reported)
+                                       const kernel::SettingRecords& records, UniqueFd reported)
     : tree_(tree), records_(records), reported_(std::move(reported)) {}
 
 Result<std::unique_ptr<MemoryHighThrottle>> MemoryHighThrottle::create(
-    const kernel::CgroupTree& tree, const kernel::MemoryHighRecords& records) {
+    const kernel::CgroupTree& tree, const kernel::SettingRecords& records) {
   if (tree.version() != kernel::CgroupVersion::v2) {
     return Error{ENOTSUP, "cgroup v1 has no memory.high"};
   }

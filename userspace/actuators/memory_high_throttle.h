@@ -21,7 +21,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "kernel/cgroup_tree.h"
-#include "kernel/memory_high_records.h"
+#include "kernel/setting_records.h"
 
 namespace forestall::actuators {
 
@@ -52,8 +52,8 @@ class LoopThrottle {
 class MemoryHighThrottle final : public LoopThrottle {
  public:
   // ENOTSUP without memory.high (v1). `tree` and `records` must outlive the object.
-  static Result<std::unique_ptr<MemoryHighThrottle>> create(
-      const kernel::CgroupTree& tree, const kernel::MemoryHighRecords& records);
+  static Result<std::unique_ptr<MemoryHighThrottle>> create(const kernel::CgroupTree& tree,
+                                                            const kernel::SettingRecords& records);
   // Restores every cgroup.
   ~MemoryHighThrottle() override;
 
@@ -64,14 +64,14 @@ class MemoryHighThrottle final : public LoopThrottle {
 
  private:
   struct Held;
-  MemoryHighThrottle(const kernel::CgroupTree& tree, const kernel::MemoryHighRecords& records,
+  MemoryHighThrottle(const kernel::CgroupTree& tree, const kernel::SettingRecords& records,
                      UniqueFd reported);
   void serve();
   void set(const std::vector<ThrottledCgroup>& wanted, std::list<Held>& held,
            std::vector<std::string>& failures) const;
 
   const kernel::CgroupTree& tree_;
-  const kernel::MemoryHighRecords& records_;
+  const kernel::SettingRecords& records_;
   const UniqueFd reported_;  // eventfd: wanted_ or stop_ changed
   base::PriorityMutex mutex_;
   // Guarded by the mutex, which is held only to move them.

@@ -26,7 +26,7 @@ namespace forestall::agent {
 // Thread rule: the loop's thread only.
 class CrossingTracker {
  public:
-  // What a source add since the last evaluation.
+  // What a source has reported since the last evaluation.
   void add(const SeenCrossing& crossing) { seen_.push_back(crossing); }
   // An evaluation, in the order in which they were made. With Record::prepared, of a part of the
   // subjects.

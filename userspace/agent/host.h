@@ -11,7 +11,7 @@
 #include "kernel/cgroup_tree.h"
 #include "kernel/guard.h"
 #include "kernel/memcg_scan.h"
-#include "kernel/memory_high_records.h"
+#include "kernel/setting_records.h"
 #include "kernel/task_scan.h"
 #include "model/feature.h"
 #include "sources/process_source.h"
@@ -28,7 +28,8 @@ struct ProbedHost {
   std::unique_ptr<kernel::GuardPrograms> guard;  // null unless load_guard() loaded it
   // One per feature, in Feature order; complete once protect_self() ran.
   std::vector<FeatureReport> reports;
-  kernel::MemoryHighRecords high_records{};  // without a directory, memory.high is never set
+  kernel::SettingRecords high_records{};    // without a directory, memory.high is never set
+  kernel::SettingRecords frozen_records{};  // nor is a cgroup frozen
 
   [[nodiscard]] bool in_use(Feature feature) const;
   [[nodiscard]] FeatureSet usable() const;

@@ -50,13 +50,16 @@ int run_agent(const Options& options) {
                denied ? "; run as root, or set --run-dir" : "");
     return held ? kExitOtherAgent : kExitFailed;
   }
-  // A dry run is refused as well: it would decide on pods that evaluation empty.
+  // A dry run is refused as well: to it all pods would appear empty.
   if (const auto visible = kernel::require_initial_pid_namespace(); !visible.ok()) {
     fmt::print(stderr, "forestall agent: {}\n", visible.error().message);
     return kExitUnguarded;
   }
   auto host = agent::probe_host(config.disabled, options.cgroup_mount);
-  if (host) host->high_records = kernel::MemoryHighRecords(options.run_directory + "/memory-high");
+  if (host) {
+    host->high_records = kernel::SettingRecords(options.run_directory + "/memory-high");
+    host->frozen_records = kernel::SettingRecords(options.run_directory + "/frozen");
+  }
   // A dry run needs a wake source, and no way to kill.
   const bool enough = host && (config.dry_run ? host->tier() != Tier::none : host->can_guard());
   if (!enough) {

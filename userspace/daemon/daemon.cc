@@ -14,6 +14,7 @@
 #include "daemon/daemon_parts.h"
 #include "daemon/daemon_reload.h"
 #include "daemon/daemon_services.h"
+#include "kernel/cgroup_freeze.h"
 #include "kernel/memory_high.h"
 #include "kernel/residency.h"
 #include "kernel/scheduling.h"
@@ -47,10 +48,14 @@ void log_open_files(exports::Log& log, const Result<std::uint64_t>& limit,
 }
 
 // What a killed agent has set. Also after a reload, which may end a dry run.
-void restore_memory_high(const agent::ProbedHost& host, const Config& config, exports::Log& log) {
+void undo_settings(const agent::ProbedHost& host, const Config& config, exports::Log& log) {
   for (const std::string& note :
        kernel::restore_leftovers(host.tree, host.high_records, config.dry_run)) {
     log.write(LogLevel::info, LogLine("memory-high").field("note", note));
+  }
+  for (const std::string& note :
+       kernel::thaw_leftovers(host.tree, host.frozen_records, config.dry_run)) {
+    log.write(LogLevel::info, LogLine("cgroup-freeze").field("note", note));
   }
 }
 
@@ -108,7 +113,7 @@ Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
     }
     parts.ladder->set_options(ladder_options(host, in_force));
     parts.board.set_config(in_force);
-    restore_memory_high(host, in_force, log);
+    undo_settings(host, in_force, log);
     return in_force;
   };
   hooks.reload = [&]() -> Result<Config> {
@@ -144,7 +149,7 @@ Result<void> run(const DaemonOptions& options, const intake::LoadedConfig& loade
   DaemonParts parts;
   parts.facts = {FORESTALL_VERSION, ::getpid(),   parts.clock.now(),    host.kernel_release,
                  host.tier(),       host.reports, options.config_origin};
-  restore_memory_high(host, config, log);
+  undo_settings(host, config, log);
   TRY(build_parts(parts, host, config, log, records));
   kernel::give_back_start_up_memory();
   agent::protect_self(host, config.disabled);

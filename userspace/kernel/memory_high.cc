@@ -36,9 +36,7 @@ Result<void> write_amount(int fd, const std::optional<Bytes>& amount, std::strin
 
 // Whether the process that wrote the record still runs. A zombie does not.
 bool owner_is_running(const MemoryHighRecord& record) {
-  if (!record.owner) return false;
-  const auto process = ProcessRef::open(record.owner->pid);
-  return process && process->id() == *record.owner && !process->exited();
+  return record.owner && is_running(*record.owner);
 }
 
 // Restores the original of `record` if the current value is still one of the record's.
@@ -49,13 +47,13 @@ Result<void> undo(int file, const MemoryHighRecord& record, std::string_view nam
 }
 
 // Whether `path` still has the cgroup of the record.
-bool is_there(const Result<CgroupDir>& cgroup, const MemoryHighRecords::SavedHigh& left) {
+bool is_there(const Result<CgroupDir>& cgroup, const SettingRecords::SavedSetting& left) {
   return cgroup.ok() && cgroup->id() == left.cgroup;
 }
 
 // Returns what was done; empty if there is nothing to undo.
-Result<std::string> undo_leftover(const CgroupTree& tree, const MemoryHighRecords& records,
-                                  const MemoryHighRecords::SavedHigh& left, bool dry_run) {
+Result<std::string> undo_leftover(const CgroupTree& tree, const SettingRecords& records,
+                                  const SettingRecords::SavedSetting& left, bool dry_run) {
   const auto cgroup = tree.open(left.path);
   if (!is_there(cgroup, left)) {
     records.drop(left.cgroup);
@@ -96,7 +94,7 @@ Result<MemoryHighRecord> parse_memory_high_record(std::string_view text) {
   return record;
 }
 
-MemoryHigh::MemoryHigh(const MemoryHighRecords& records, const CgroupDir& cgroup, UniqueFd file,
+MemoryHigh::MemoryHigh(const SettingRecords& records, const CgroupDir& cgroup, UniqueFd file,
                        std::optional<Bytes> original, ProcessId self)
     : records_(&records),
       cgroup_(cgroup.id()),
@@ -106,19 +104,20 @@ MemoryHigh::MemoryHigh(const MemoryHighRecords& records, const CgroupDir& cgroup
       original_(original),
       self_(self) {}
 
-Result<MemoryHigh> MemoryHigh::open(const CgroupDir& cgroup, const MemoryHighRecords& records) {
+Result<MemoryHigh> MemoryHigh::open(const CgroupDir& cgroup, const SettingRecords& records) {
   UniqueFd file = TRY(cgroup.open_file("memory.high", O_RDWR));
   const auto original = TRY(read_amount(file.get(), cgroup.path() + "/memory.high"));
   const auto self = TRY(read_process_id(::getpid()));
   return MemoryHigh(records, cgroup, std::move(file), original, self);
 }
 
-// Whether another running process has a record of this setting.
+// Whether another holder has a record of this setting: a running process, or another object of this
+// one, whose original a record of ours would replace.
 Result<bool> MemoryHigh::held_by_another() const {
   const auto text = TRY(records_->read(cgroup_));
   if (!text) return false;
   const auto record = parse_memory_high_record(*text);
-  return record && record->owner != self_ && owner_is_running(*record);
+  return record && owner_is_running(*record);
 }
 
 MemoryHigh::~MemoryHigh() {
@@ -135,7 +134,8 @@ Result<void> MemoryHigh::set(Bytes value) {
     return Error{EBUSY, fmt::format("{} was changed by another process", name_)};
   }
   if (!ours_ && TRY(held_by_another())) {
-    return Error{EBUSY, fmt::format("{} is set by another agent", name_)};
+    return Error{
+        EBUSY, fmt::format("{} is set by another part of this agent, or by another agent", name_)};
   }
   const auto text = to_string(MemoryHighRecord{original_, before, rounded, self_});
   TRY(records_->write({cgroup_, path_, text}));
@@ -154,7 +154,7 @@ Result<void> MemoryHigh::restore() {
   return {};
 }
 
-std::vector<std::string> restore_leftovers(const CgroupTree& tree, const MemoryHighRecords& records,
+std::vector<std::string> restore_leftovers(const CgroupTree& tree, const SettingRecords& records,
                                            bool dry_run) {
   std::vector<std::string> log;
   if (tree.version() != CgroupVersion::v2) return log;

@@ -2,7 +2,7 @@
 // Sets memory.high of one cgroup temporarily and always restores it.
 //
 // The destructor restores it. SIGKILL runs no destructor, so before the first write the original is
-// recorded (kernel/memory_high_records.h). The next start reads the records (restore_leftovers) and
+// recorded (kernel/setting_records.h). The next start reads the records (restore_leftovers) and
 // restores the originals. Text of a record:
 //   <original> <old> <new> <pid> <start ticks>
 // The current value must be <old> or <new>, because the write may or may not have happened. If it
@@ -19,7 +19,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "kernel/cgroup_tree.h"
-#include "kernel/memory_high_records.h"
+#include "kernel/setting_records.h"
 #include "model/ids.h"
 
 namespace forestall::kernel {
@@ -39,7 +39,7 @@ class MemoryHigh {
  public:
   // Opens memory.high and saves its value; changes nothing yet. ENOENT on cgroup v1, on the root,
   // and if the memory controller is off. `records` must outlive it.
-  static Result<MemoryHigh> open(const CgroupDir& cgroup, const MemoryHighRecords& records);
+  static Result<MemoryHigh> open(const CgroupDir& cgroup, const SettingRecords& records);
   MemoryHigh(MemoryHigh&&) noexcept = default;
   MemoryHigh& operator=(MemoryHigh&&) = delete;
   ~MemoryHigh();
@@ -59,11 +59,11 @@ class MemoryHigh {
   [[nodiscard]] Result<void> restore();
 
  private:
-  MemoryHigh(const MemoryHighRecords& records, const CgroupDir& cgroup, UniqueFd file,
+  MemoryHigh(const SettingRecords& records, const CgroupDir& cgroup, UniqueFd file,
              std::optional<Bytes> original, ProcessId self);
   [[nodiscard]] Result<bool> held_by_another() const;
 
-  const MemoryHighRecords* records_;
+  const SettingRecords* records_;
   CgroupId cgroup_;
   std::string path_;
   UniqueFd file_;
@@ -77,7 +77,7 @@ class MemoryHigh {
 // processes. Returns one line for each cgroup that was restored or could not be. A dry run writes
 // nothing, and returns a line for each cgroup that it leaves as it is.
 [[nodiscard]] std::vector<std::string> restore_leftovers(const CgroupTree& tree,
-                                                         const MemoryHighRecords& records,
+                                                         const SettingRecords& records,
                                                          bool dry_run);
 
 }  // namespace forestall::kernel

@@ -142,4 +142,9 @@ int release_memory_of(int pidfd) {
   return ::syscall(SYS_process_mrelease, pidfd, 0) == 0 ? 0 : errno;
 }
 
+bool is_running(const ProcessId& process) {
+  const auto found = ProcessRef::open(process.pid);
+  return found && found->id() == process && !found->exited();
+}
+
 }  // namespace forestall::kernel

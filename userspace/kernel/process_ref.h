@@ -73,4 +73,7 @@ class ProcessRef {
 // errno, because a retry loop must not build error texts.
 [[nodiscard]] int release_memory_of(int pidfd);
 
+// Whether the process still runs. A zombie does not.
+[[nodiscard]] bool is_running(const ProcessId& process);
+
 }  // namespace forestall::kernel

@@ -35,14 +35,14 @@ struct HighTripwire::Watch {
   bool lost = false;  // memory.high was changed by another process, or the cgroup is gone
 };
 
-HighTripwire::HighTripwire(const kernel::CgroupTree& tree, const kernel::MemoryHighRecords& records,
+HighTripwire::HighTripwire(const kernel::CgroupTree& tree, const kernel::SettingRecords& records,
                            UniqueFd epoll)
     : tree_(tree), records_(records), epoll_(std::move(epoll)) {}
 
 HighTripwire::~HighTripwire() = default;
 
 Result<std::unique_ptr<Source>> HighTripwire::create(const kernel::CgroupTree& tree,
-                                                     const kernel::MemoryHighRecords& records) {
+                                                     const kernel::SettingRecords& records) {
   if (tree.version() != kernel::CgroupVersion::v2) {
     return error("memory_high: cgroup v1 has no memory.high");
   }

@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
-#include "kernel/memory_high_records.h"
+#include "kernel/setting_records.h"
 #include "sources/source.h"
 
 namespace forestall::sources {
@@ -22,7 +22,7 @@ class HighTripwire final : public Source {
  public:
   // Fails on cgroup v1. `tree` and `records` must outlive the source.
   static Result<std::unique_ptr<Source>> create(const kernel::CgroupTree& tree,
-                                                const kernel::MemoryHighRecords& records);
+                                                const kernel::SettingRecords& records);
   ~HighTripwire() override;
 
   [[nodiscard]] Feature feature() const override { return Feature::memory_high; }
@@ -32,14 +32,14 @@ class HighTripwire final : public Source {
 
  private:
   struct Watch;
-  HighTripwire(const kernel::CgroupTree& tree, const kernel::MemoryHighRecords& records,
+  HighTripwire(const kernel::CgroupTree& tree, const kernel::SettingRecords& records,
                UniqueFd epoll);
   [[nodiscard]] Watch* find(CgroupId cgroup);
   Result<Watch*> open_watch(const Line& line);
   Result<void> arm_line(const Line& line);
 
   const kernel::CgroupTree& tree_;
-  const kernel::MemoryHighRecords& records_;
+  const kernel::SettingRecords& records_;
   UniqueFd epoll_;
   std::map<CgroupId, std::unique_ptr<Watch>> watches_;
   std::string buffer_;

@@ -98,7 +98,7 @@ class FileSourceVm : public ::testing::Test {
   kernel::CgroupTree tree_;
   std::string path_;
   test::TempTree run_;
-  kernel::MemoryHighRecords records_{run_ / "memory-high"};
+  kernel::SettingRecords records_{run_ / "memory-high"};
 };
 
 class TripwireVm : public FileSourceVm {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernel/memory_high_records.h"
+#include "kernel/setting_records.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ Result<void> write_whole(int directory, const std::string& name, std::string_vie
 
 }  // namespace
 
-Result<UniqueFd> MemoryHighRecords::open_directory() const {
+Result<UniqueFd> SettingRecords::open_directory() const {
   UniqueFd fd(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd) return errno_error("open", directory_);
   struct stat found {};
@@ -67,7 +67,7 @@ Result<UniqueFd> MemoryHighRecords::open_directory() const {
   return fd;
 }
 
-Result<void> MemoryHighRecords::write(const SavedHigh& record) const {
+Result<void> SettingRecords::write(const SavedSetting& record) const {
   if (directory_.empty()) return error("no run directory for the original of memory.high");
   if (::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST) {
     return errno_error("mkdir", directory_);
@@ -83,11 +83,11 @@ Result<void> MemoryHighRecords::write(const SavedHigh& record) const {
   return {};
 }
 
-Result<std::optional<MemoryHighRecords::SavedHigh>> MemoryHighRecords::read_in(
-    int directory, CgroupId cgroup) const {
+Result<std::optional<SettingRecords::SavedSetting>> SettingRecords::read_in(int directory,
+                                                                            CgroupId cgroup) const {
   const std::string name = name_of(cgroup);
   const UniqueFd fd(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd && errno == ENOENT) return std::optional<SavedHigh>();
+  if (!fd && errno == ENOENT) return std::optional<SavedSetting>();
   if (!fd) return errno_error("open", directory_ + "/" + name);
   std::string buffer;
   std::string_view text = TRY(read_whole(fd.get(), buffer, name));
@@ -96,13 +96,13 @@ Result<std::optional<MemoryHighRecords::SavedHigh>> MemoryHighRecords::read_in(
   auto record = take_line(text);
   if (boot != TRY(boot_id())) {
     ::unlinkat(directory, name.c_str(), 0);
-    return std::optional<SavedHigh>();
+    return std::optional<SavedSetting>();
   }
   if (!path || !record) return error(directory_ + "/" + name + " is cut; remove it");
-  return std::optional<SavedHigh>({cgroup, *std::move(path), *std::move(record)});
+  return std::optional<SavedSetting>({cgroup, *std::move(path), *std::move(record)});
 }
 
-Result<std::optional<std::string>> MemoryHighRecords::read(CgroupId cgroup) const {
+Result<std::optional<std::string>> SettingRecords::read(CgroupId cgroup) const {
   const auto directory = open_directory();
   if (!directory.ok() && (directory_.empty() || directory.error().code == ENOENT)) {
     return std::optional<std::string>();
@@ -113,12 +113,12 @@ Result<std::optional<std::string>> MemoryHighRecords::read(CgroupId cgroup) cons
   return std::optional<std::string>(std::move(record->text));
 }
 
-void MemoryHighRecords::drop(CgroupId cgroup) const {
+void SettingRecords::drop(CgroupId cgroup) const {
   if (!directory_.empty()) ::unlink((directory_ + "/" + name_of(cgroup)).c_str());
 }
 
-Result<std::vector<MemoryHighRecords::SavedHigh>> MemoryHighRecords::all() const {
-  std::vector<SavedHigh> records;
+Result<std::vector<SettingRecords::SavedSetting>> SettingRecords::all() const {
+  std::vector<SavedSetting> records;
   if (directory_.empty()) return records;
   UniqueFd directory;
   if (auto opened = open_directory(); opened.ok()) {

@@ -21,9 +21,9 @@
 namespace forestall::kernel {
 
 // Thread rule: any thread; calls for one cgroup come from one thread at a time.
-class MemoryHighRecords {
+class SettingRecords {
  public:
-  struct SavedHigh {
+  struct SavedSetting {
     CgroupId cgroup;
     std::string path;
     std::string text;
@@ -31,21 +31,21 @@ class MemoryHighRecords {
 
   // The first write() creates `directory`, with mode 0700. Empty: write() fails, so that no setting
   // is made that could not be undone.
-  explicit MemoryHighRecords(std::string directory = "") : directory_(std::move(directory)) {}
+  explicit SettingRecords(std::string directory = "") : directory_(std::move(directory)) {}
 
   // Replaces the record of `cgroup`, all or nothing. Refuses a directory of another user, or one
   // that other users can write to.
-  [[nodiscard]] Result<void> write(const SavedHigh& record) const;
+  [[nodiscard]] Result<void> write(const SavedSetting& record) const;
   // The text of its record; nothing: there is none of this boot.
   [[nodiscard]] Result<std::optional<std::string>> read(CgroupId cgroup) const;
   // Does nothing if there is none.
   void drop(CgroupId cgroup) const;
   // All of this boot; deletes those of earlier boots, whose cgroups do not exist any more.
-  [[nodiscard]] Result<std::vector<SavedHigh>> all() const;
+  [[nodiscard]] Result<std::vector<SavedSetting>> all() const;
 
  private:
   [[nodiscard]] Result<UniqueFd> open_directory() const;
-  [[nodiscard]] Result<std::optional<SavedHigh>> read_in(int directory, CgroupId cgroup) const;
+  [[nodiscard]] Result<std::optional<SavedSetting>> read_in(int directory, CgroupId cgroup) const;
 
   std::string directory_;
 };

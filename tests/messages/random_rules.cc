@@ -224,7 +224,8 @@ RuleReport random_rule_report(Dice& dice) {
                         })};
     });
     action.attempts = dice.some([&] {
-      return RuleAttempt{dice.text(), dice.one_of<RuleOutcome>(v1::RulesetRun::Outcome_MAX)};
+      return RuleAttempt{dice.text(), dice.one_of<RuleOutcome>(v1::RulesetRun::Outcome_MAX),
+                         dice.text(), dice.integer()};
     });
     return action;
   });

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "policy/rules.h"
+#include "rulesets/held_settings.h"
 #include "tests/policy/reported.h"
 #include "tests/policy/world.h"
 
@@ -49,10 +50,12 @@ rulesets::Kill& kill_of(rulesets::Ruleset& ruleset) {
 
 // A node of 1000 MiB with 500 MiB available, and cgroups below /s.
 struct RuleStory : Story {
-  explicit RuleStory(std::vector<rulesets::Ruleset> rules, std::vector<Threshold> thresholds = {})
+  explicit RuleStory(std::vector<rulesets::Ruleset> rules, std::vector<Threshold> thresholds = {},
+                     bool dry_run = false)
       : Story([&] {
           Config config = policy::config(std::move(thresholds));
           config.rules = std::move(rules);
+          config.dry_run = dry_run;
           return config;
         }()) {
     now.node = node(mib(1000), mib(500));
@@ -260,6 +263,81 @@ TEST(RulesetStep, LogLinesAreInTheDecision) {
   RuleStory story({ruleset});
   EXPECT_EQ(story.evaluate(1), "kill /s/b: ruleset");
   EXPECT_THAT(story.decision().rulesets[0].log, ElementsAre("batch is too big"));
+}
+
+// Throttles and freezes the cgroups of `slice` in place of a kill, and reclaims from them.
+rulesets::Ruleset settings_in(const std::string& slice) {
+  rulesets::Ruleset ruleset = kills_in(slice);
+  rulesets::Throttle throttle;
+  throttle.cgroups = under(slice);
+  throttle.high = {true, 50};
+  throttle.duration = 5;
+  rulesets::Freeze freeze;
+  freeze.cgroups = under(slice);
+  freeze.duration = 5;
+  rulesets::ReclaimMemory reclaim;
+  reclaim.cgroups = under(slice);
+  reclaim.amount = {false, mib(8).count};
+  ruleset.actions = {{"throttle", throttle}, {"freeze", freeze}, {"reclaim", reclaim}};
+  return ruleset;
+}
+
+struct SettingStory : RuleStory {
+  explicit SettingStory(bool dry_run = false) : RuleStory({settings_in("s")}, {}, dry_run) {
+    for (rulesets::Cgroup& each : cgroups) {
+      each.high = rulesets::kNoLimit;
+      each.frozen = false;
+      each.has_reclaim = true;
+    }
+    cgroups.resize(1);
+  }
+  [[nodiscard]] std::vector<RuleSetting> held() const {
+    return rulesets::held_settings(*config().rules, *state().rules);
+  }
+};
+
+TEST(RulesetStep, SettingsAreInTheDecisionAndHeldInTheState) {
+  SettingStory story;
+  EXPECT_EQ(story.evaluate(1), "none: no-data");
+  EXPECT_THAT(story.tried(), ElementsAre("/s/a written", "/s/a written", "/s/a written"));
+  const auto& actions = story.decision().rulesets[0].actions;
+  EXPECT_EQ(actions[0].attempts[0].file, "memory.high");
+  EXPECT_EQ(actions[0].attempts[0].value, mib(100).count);
+  EXPECT_EQ(actions[1].attempts[0].file, "cgroup.freeze");
+  EXPECT_EQ(actions[1].attempts[0].value, 1);
+  EXPECT_EQ(actions[2].attempts[0].file, "memory.reclaim");
+  EXPECT_EQ(actions[2].attempts[0].value, mib(8).count);
+  const CgroupId cgroup = id_of("/s/a");
+  EXPECT_THAT(story.held(),
+              ElementsAre(RuleSetting{RuleSetting::Kind::throttle, cgroup, "/s/a", mib(100)},
+                          RuleSetting{RuleSetting::Kind::freeze, cgroup, "/s/a", Bytes{0}}));
+  story.cgroups[0].current = mib(50).count;  // no ruleset fires any more
+  EXPECT_EQ(story.evaluate(8), "none: no-data");
+  EXPECT_THAT(story.held(), IsEmpty()) << "the time is over";
+}
+
+TEST(RulesetStep, ACgroupThatMayNotBeKilledIsNeitherThrottledNorFrozen) {
+  SettingStory story;
+  story.spared = {"/s/a/agent"};
+  EXPECT_EQ(story.evaluate(1), "none: no-data");
+  EXPECT_THAT(story.tried(), ElementsAre("/s/a protected", "/s/a protected", "/s/a written"));
+  EXPECT_THAT(story.held(), IsEmpty());
+}
+
+TEST(RulesetStep, SettingsWaitForTheWorkloadsThatMayBeProtected) {
+  SettingStory story;
+  story.now.workloads.reset();
+  EXPECT_EQ(story.evaluate(1), "inspect: workloads-unread");
+  story.now.workloads.emplace();
+  story.now.workloads->push_back(with_protection(workload("/s/a", mib(200)), Protection::declared));
+  EXPECT_EQ(story.evaluate(2), "none: no-data");
+  EXPECT_THAT(story.tried(), ElementsAre("/s/a protected", "/s/a protected", "/s/a written"));
+}
+
+TEST(RulesetStep, ADryRunNamesWhatItWouldSet) {
+  SettingStory story(true);
+  EXPECT_EQ(story.evaluate(1), "none: no-data");
+  EXPECT_THAT(story.tried(), ElementsAre("/s/a dry-run", "/s/a dry-run", "/s/a dry-run"));
 }
 
 TEST(RulesetStep, AnUnknownReadingNeverFires) {

@@ -25,6 +25,8 @@ v1::RulesetRun::Action to_proto(const RuleActionReport& action) {
     v1::RulesetRun::Attempt& added = *out.add_attempts();
     added.set_cgroup(text::to_utf8(each.cgroup));
     added.set_outcome(to_enum<v1::RulesetRun::Outcome>(each.outcome));
+    added.set_file(text::to_utf8(each.file));
+    added.set_value(each.value);
   }
   return out;
 }
@@ -44,7 +46,8 @@ Result<RuleActionReport> from_proto(const v1::RulesetRun::Action& message) {
   for (const v1::RulesetRun::Attempt& each : message.attempts()) {
     action.attempts.push_back(
         {each.cgroup(),
-         TRY(from_enum<RuleOutcome>(each.outcome(), v1::RulesetRun::Outcome_MAX, "outcome"))});
+         TRY(from_enum<RuleOutcome>(each.outcome(), v1::RulesetRun::Outcome_MAX, "outcome")),
+         each.file(), each.value()});
   }
   return action;
 }

@@ -42,6 +42,9 @@ struct RuleRanked {
 struct RuleAttempt {
   std::string cgroup;
   RuleOutcome outcome = RuleOutcome::killed;
+  // Of a write: the file, and the bytes or 1 to freeze. Empty: a kill.
+  std::string file = {};
+  std::int64_t value = 0;
 
   friend bool operator==(const RuleAttempt&, const RuleAttempt&) = default;
 };

@@ -2,6 +2,8 @@
 #include "policy/rules.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -10,6 +12,7 @@
 #include "policy/damage_limit.h"
 #include "policy/exclusion.h"
 #include "rulesets/engine.h"
+#include "rulesets/held_settings.h"
 
 namespace forestall::policy {
 namespace {
@@ -70,7 +73,8 @@ class RulePass {
       : rulesets_(*config.rules),
         observation_(observation),
         rules_(*observation.rules),
-        rate_(config, observation) {
+        rate_(config, observation),
+        dry_run_(config.dry_run) {
     program_.program = rulesets::RuleProgram(rulesets_, {});
     const bool reads_disks =
         thresholds.action == Action::inspect && thresholds.reason == Reason::disk_usage_unread;
@@ -96,6 +100,7 @@ class RulePass {
       answers.push_back(answer_to(outcome));
       step = rulesets::step(program_, before, rules_, answers);
     }
+    if (!may_set(step)) return std::nullopt;
     return step;
   }
 
@@ -149,6 +154,31 @@ class RulePass {
     return outcome;
   }
 
+  // Forgets settings of cgroups whose kill would be refused. False: the workloads are needed first.
+  bool may_set(rulesets::RuleStep& step) {
+    for (const rulesets::RuleWrite& write : step.decision.writes) {
+      if (write.file == rulesets::kReclaimFile || refused_.contains(write.cgroup)) continue;
+      if (!observation_.workloads) return false;
+      const rulesets::Cgroup* cgroup = rules_.find(write.cgroup);
+      if (cgroup == nullptr || is_spared(write.cgroup) ||
+          candidate_of(*cgroup).exclusion == Exclusion::is_protected) {
+        refused_.insert(write.cgroup);
+      }
+    }
+    rulesets::forget_held(step.state, [&](const rulesets::HeldSetting& held) {
+      return refused_.contains(held.path);
+    });
+    return true;
+  }
+
+  [[nodiscard]] RuleOutcome outcome_of_write(const rulesets::KillAttempt& attempt) const {
+    if (attempt.outcome == AttemptOutcome::dry) return RuleOutcome::dry_run;
+    if (attempt.file != rulesets::kReclaimFile && refused_.contains(attempt.cgroup)) {
+      return RuleOutcome::is_protected;
+    }
+    return dry_run_ ? RuleOutcome::dry_run : RuleOutcome::written;
+  }
+
   [[nodiscard]] bool is_spared(const std::string& target) const {
     return std::ranges::any_of(rules_.spared, [&](const std::string& spared) {
       return path_is_within(spared, target) || path_is_within(target, spared);
@@ -190,13 +220,14 @@ class RulePass {
       add_ranking(each.ranking, report.ranking);
     }
     for (const rulesets::KillAttempt& attempt : action.attempts) {
-      RuleOutcome outcome = RuleOutcome::written;
-      if (attempt.outcome == AttemptOutcome::dry) {
-        outcome = RuleOutcome::dry_run;
-      } else if (attempt.outcome != AttemptOutcome::written) {
+      RuleOutcome outcome = RuleOutcome::dry_run;
+      if (!attempt.file.empty()) {
+        outcome = outcome_of_write(attempt);
+      } else if (attempt.outcome != AttemptOutcome::dry) {
         outcome = outcomes_[reported_++];
       }
-      report.attempts.push_back({attempt.cgroup, outcome});
+      report.attempts.push_back(
+          {attempt.cgroup, outcome, std::string(attempt.file), attempt.value});
     }
     return report;
   }
@@ -205,6 +236,7 @@ class RulePass {
   const Observation& observation_;
   const rulesets::RuleObservation& rules_;
   KillRate rate_;
+  const bool dry_run_;
   rulesets::RuleConfig program_;
   bool busy_ = false;
   std::optional<Exclusions> exclusions_;
@@ -212,6 +244,7 @@ class RulePass {
   std::size_t reported_ = 0;
   std::vector<Candidate> tried_;
   bool has_victim_ = false;
+  std::set<std::string, std::less<>> refused_;  // cgroups whose settings stay as they are
 };
 
 // A pause that followed a kill which did not begin is void.

@@ -12,6 +12,9 @@
 // A ruleset may kill a cgroup that is no workload, because its action names it. It never kills the
 // root, a protected workload, what is around or in one, or the cgroups of the agent and of pid 1.
 // Such a candidate, an empty one, and one whose kill failed, give way to the next one.
+//
+// A throttle or freeze of a cgroup that may never be killed is refused. Reclaim is not: it ends no
+// process. What is held afterwards is in the state (rulesets/held_settings.h).
 #pragma once
 
 #include "model/config.h"

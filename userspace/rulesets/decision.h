@@ -41,6 +41,9 @@ enum class AttemptOutcome : std::uint8_t { killed, failed, dry, hook, written, h
 struct KillAttempt {
   std::string cgroup;
   AttemptOutcome outcome = AttemptOutcome::failed;
+  // Of a write: what is written where.
+  std::string_view file = {};
+  std::int64_t value = 0;
 };
 
 struct ActionRun {
@@ -60,6 +63,8 @@ struct RulesetRun {
   std::vector<ActionRun> detectors;  // kill actions that stand among the detectors
   std::vector<ActionRun> actions;    // those that ran
 };
+
+constexpr std::string_view kReclaimFile = "memory.reclaim";
 
 // A write to a file of a cgroup, or to a setting of the host (`cgroup` is empty).
 struct RuleWrite {

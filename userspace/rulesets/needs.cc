@@ -48,6 +48,13 @@ struct NeedOf {
     }
     add(each.cgroups, items, each.recursive);
   }
+  void operator()(const ReclaimMemory& each) const {
+    add(each.cgroups, Items(Item::usage) | Item::reclaim);
+  }
+  void operator()(const Throttle& each) const {
+    add(each.cgroups, Items(Item::usage) | Item::high);
+  }
+  void operator()(const Freeze& each) const { add(each.cgroups, Item::freezer); }
   template <typename Other>
   void operator()(const Other& /*unused*/) const {}
 };

@@ -23,6 +23,9 @@ enum class Item : std::uint32_t {
   dying = 1U << 8U,
   candidate = 1U << 9U,  // whether it has processes, and whether they are killed as a whole
   preference = 1U << 10U,
+  high = 1U << 11U,     // memory.high
+  freezer = 1U << 12U,  // whether it is frozen
+  reclaim = 1U << 13U,  // whether it has memory.reclaim
 };
 
 class Items {
@@ -51,7 +54,7 @@ struct RuleNeed {
   friend bool operator==(const RuleNeed&, const RuleNeed&) = default;
 };
 
-// For Forestall's own detectors, and for kills. One for each detector and action.
+// For Forestall's own detectors and actions. One for each of them.
 [[nodiscard]] std::vector<RuleNeed> needs_of(const std::vector<Ruleset>& rulesets);
 
 }  // namespace forestall::rulesets

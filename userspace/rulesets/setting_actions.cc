@@ -53,8 +53,8 @@ PluginResult SettingActions::run(const ReclaimMemory& arguments, PluginRun& run)
     const std::int64_t bytes = whole_pages(std::min(*wanted, *usage));
     if (bytes <= 0) continue;
     run.report->attempts.push_back(
-        {each->path, dry ? AttemptOutcome::dry : AttemptOutcome::written});
-    if (!dry) write(*each, "memory.reclaim", bytes);
+        {each->path, dry ? AttemptOutcome::dry : AttemptOutcome::written, kReclaimFile, bytes});
+    if (!dry) write(*each, kReclaimFile, bytes);
   }
   return PluginResult::proceed;
 }
@@ -62,7 +62,7 @@ PluginResult SettingActions::run(const ReclaimMemory& arguments, PluginRun& run)
 void SettingActions::hold(const Cgroup& cgroup, std::string_view file, HeldSetting setting,
                           bool dry, PluginRun& run) {
   run.report->attempts.push_back(
-      {cgroup.path, dry ? AttemptOutcome::dry : AttemptOutcome::written});
+      {cgroup.path, dry ? AttemptOutcome::dry : AttemptOutcome::written, file, setting.written});
   if (dry) return;
   write(cgroup, file, setting.written);
   run.state->held[cgroup.id] = std::move(setting);

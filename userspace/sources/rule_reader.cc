@@ -149,6 +149,10 @@ void read_attributes(const CgroupDir& directory, Cgroup& cgroup) {
   }
 }
 
+bool has_reclaim_file(const CgroupDir& directory) {
+  return ::faccessat(directory.fd(), "memory.reclaim", F_OK, 0) == 0;
+}
+
 void read_v1(const CgroupDir& directory, Cgroup& cgroup) {
   cgroup.current = rule_amount(directory.read("memory.usage_in_bytes"));
   cgroup.max = rule_amount(directory.read("memory.limit_in_bytes"));
@@ -173,7 +177,7 @@ void read_v2(const CgroupDir& directory, Cgroup& cgroup) {
   if (const auto populated = rule_counter(directory.read("cgroup.events"), "populated")) {
     cgroup.populated = *populated != 0;
   }
-  cgroup.has_reclaim = ::faccessat(directory.fd(), "memory.reclaim", F_OK, 0) == 0;
+  cgroup.has_reclaim = has_reclaim_file(directory);
 }
 
 void read_host(rulesets::Host& host) {
@@ -434,6 +438,9 @@ class RuleSampling {
       cgroup.min = rule_amount(directory.read("memory.min"));
       cgroup.low = rule_amount(directory.read("memory.low"));
     }
+    if (items.has(Item::high)) cgroup.high = rule_amount(directory.read("memory.high"));
+    if (items.has(Item::freezer)) cgroup.frozen = rule_flag(directory.read("cgroup.freeze"));
+    if (items.has(Item::reclaim)) cgroup.has_reclaim = has_reclaim_file(directory);
     if (items.has(Item::io)) cgroup.io = rule_io(directory.read("io.stat"));
     if (items.has(Item::dying)) {
       cgroup.dying_descendants =

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rulesets change of cgroups other than by a kill.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "model/ids.h"
+
+namespace forestall {
+
+// A setting that lasts until no ruleset requires it.
+struct RuleSetting {
+  enum class Kind : std::uint8_t { throttle, freeze };
+
+  Kind kind = Kind::throttle;
+  CgroupId cgroup;
+  std::string path;
+  Bytes high;  // of a throttle: memory.high
+
+  friend bool operator==(const RuleSetting&, const RuleSetting&) = default;
+};
+
+// Memory to be reclaimed once.
+struct RuleReclaim {
+  CgroupId cgroup;
+  std::string path;
+  Bytes amount;
+
+  friend bool operator==(const RuleReclaim&, const RuleReclaim&) = default;
+};
+
+}  // namespace forestall

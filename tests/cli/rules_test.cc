@@ -65,8 +65,8 @@ TEST(RulesCommand, EvaluatesRulesetsOfItsOwnConfiguration) {
 TEST(RulesCommand, AnAgentRefusesActionsThatItDoesNotRun) {
   const std::string ruleset = "{name: r, detectors: [{name: g, all: [{always: false}]}], actions: ";
   const TempTree tree{
-      {"freeze.yaml",
-       "rulesets:\n- " + ruleset + "[{log: a},\n  {freeze: {cgroups: [/none], for: 5s}}]}\n"},
+      {"restart.yaml",
+       "rulesets:\n- " + ruleset + "[{log: a},\n  {restart: {unit: none.service}}]}\n"},
       {"io.yaml", "rulesets:\n- " + ruleset + "[{kill: {cgroups: [/none], by: ioCost}}]}\n"},
       {"plain.yaml", "rulesets:\n- " + ruleset + "[{log: a}]}\n"},
       {"oomd.json",
@@ -78,9 +78,10 @@ TEST(RulesCommand, AnAgentRefusesActionsThatItDoesNotRun) {
     const Ran ran = run_forestall(command);
     return ran.exit_code == 2 ? ran.errors : "not refused";
   };
-  EXPECT_THAT(refusal({tree / "freeze.yaml"}),
-              HasSubstr("freeze.yaml:3:12: 'freeze': `forestall rules` evaluates it, and the agent "
-                        "does not run it; remove it"));
+  EXPECT_THAT(
+      refusal({tree / "restart.yaml"}),
+      HasSubstr("restart.yaml:3:13: 'restart': `forestall rules` evaluates it, and the agent "
+                "does not run it; remove it"));
   EXPECT_THAT(refusal({tree / "io.yaml"}), HasSubstr("'kill': the agent has no costs of devices"));
   EXPECT_THAT(refusal({tree / "plain.yaml", "--oomd-config", tree / "oomd.json"}),
               HasSubstr("exclude each other"));

@@ -8,6 +8,7 @@
 #include "replay/recording_replay.h"
 #include "support/agent_run.h"
 #include "support/child.h"
+#include "support/file_changes.h"
 #include "support/scratch_cgroup.h"
 
 namespace forestall::test {
@@ -67,6 +68,8 @@ TEST(AgentRules, KillsWhatARulesetNames) {
   EXPECT_TRUE(scene.big.child().wait_exit());
   EXPECT_TRUE(scene.small.alive());
   EXPECT_THAT(agent.process().log(), HasSubstr("batch is too big"));
+  const Ran status = run_forestall({"status", "--run-dir", agent.directory() / ""});
+  EXPECT_THAT(status.output, HasSubstr("1 killed")) << status.errors;
 }
 
 TEST(AgentRules, ADryRunKillsNothingAndRecordsTheVictim) {
@@ -128,15 +131,106 @@ TEST(AgentRules, AReloadWithAMistakeKeepsTheRulesetsInForce) {
   RuleScene scene;
   AgentRun agent(scene.config(scene.ruleset()));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
-  agent.rewrite_config(scene.config(
-      scene.ruleset("{throttle: {cgroups: [/forestall-test-none], high: 50%, for: 5s}}, ")));
+  agent.rewrite_config(
+      scene.config(scene.ruleset("{restart: {unit: forestall-test-none.service}}, ")));
   kill(agent.process().pid(), SIGHUP);
   ASSERT_TRUE(agent.process().wait_log("reload-refused", in_time())) << agent.process().log();
-  EXPECT_THAT(agent.process().log(), HasSubstr("'throttle'"));
+  EXPECT_THAT(agent.process().log(), HasSubstr("'restart'"));
   scene.becomes_too_big();
   const auto record = agent.wait_kill(kPatience);
   ASSERT_TRUE(record) << agent.process().log();
   EXPECT_EQ(record->outcome().victim().path(), scene.big_path);
+}
+
+constexpr const char* kNeedsV2 =
+    "not applicable: cgroup v1 has neither memory.high nor cgroup.freeze; runs in guests with v2";
+
+// Waits until a control file of the big workload has this text.
+bool becomes(const RuleScene& scene, const std::string& file, const std::string& wanted) {
+  return wait_for_files(scene.scratch.directory(scene.big_path), -1, [&] {
+    return scene.scratch.read(scene.big_path, file).starts_with(wanted);
+  });
+}
+
+std::string only(const RuleScene& scene, const std::string& action) {
+  return fmt::format(
+      "rulesets:\n- name: slow\n"
+      "  detectors: [{{name: too-big, all: [{{usage: {{cgroups: [{0}/*], above: 64Mi}}}}]}}]\n"
+      "  actions: [{{{1}}}]\n",
+      scene.scratch.path(), action);
+}
+
+TEST(AgentRules, AThrottleEndsWithItsRuleset) {
+  if (mounts().v1) GTEST_SKIP() << kNeedsV2;
+  RuleScene scene;
+  AgentRun agent(scene.config(only(
+      scene, fmt::format("throttle: {{cgroups: [{}], high: 80Mi, for: 1h}}", scene.big_path))));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  scene.big.grow(mib(72));
+  ASSERT_TRUE(becomes(scene, "memory.high", std::to_string(mib(80).count)))
+      << agent.process().log();
+  EXPECT_THAT(agent.process().log(), HasSubstr("file=memory.high"));
+  agent.rewrite_config(scene.config(only(scene, "log: too big")));
+  kill(agent.process().pid(), SIGHUP);
+  EXPECT_TRUE(becomes(scene, "memory.high", "max")) << "the ruleset is gone";
+  EXPECT_TRUE(scene.big.alive());
+}
+
+TEST(AgentRules, AFrozenCgroupIsThawedAfterTheAgentWasKilled) {
+  if (mounts().v1) GTEST_SKIP() << kNeedsV2;
+  RuleScene scene;
+  AgentRun agent(
+      scene.config(only(scene, fmt::format("freeze: {{cgroups: [{}], for: 1h}}", scene.big_path))));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  scene.becomes_too_big();
+  ASSERT_TRUE(becomes(scene, "cgroup.freeze", "1")) << agent.process().log();
+  kill(agent.process().pid(), SIGKILL);
+  ASSERT_TRUE(agent.process().wait_end(in_time()));
+  EXPECT_EQ(scene.scratch.read(scene.big_path, "cgroup.freeze").at(0), '1');
+  agent.rewrite_config(scene.config(""));
+  auto next = cli::AgentProcess::start(forestall_executable(),
+                                       {"--config", agent.directory() / "config.yaml"},
+                                       agent.directory().path());
+  ASSERT_TRUE(next) << next.error().text();
+  EXPECT_TRUE(becomes(scene, "cgroup.freeze", "0")) << next->log();
+  EXPECT_TRUE(scene.big.alive());
+}
+
+TEST(AgentRules, ProtectedWorkloadsAreNotFrozen) {
+  if (mounts().v1) GTEST_SKIP() << kNeedsV2;
+  RuleScene scene;
+  AgentRun agent(scene.config(
+      fmt::format("workloads: [{{cgroup: {}, protected: true}}]\n", scene.big_path) +
+      only(scene, fmt::format("freeze: {{cgroups: [{}/*], for: 1h}}", scene.scratch.path()))));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  scene.becomes_too_big();
+  ASSERT_TRUE(agent.process().wait_log("outcome=protected", in_time())) << agent.process().log();
+  EXPECT_TRUE(wait_for_files(scene.scratch.directory(scene.small_path), -1, [&] {
+    return scene.scratch.read(scene.small_path, "cgroup.freeze").starts_with("1");
+  }));
+  EXPECT_EQ(scene.scratch.read(scene.big_path, "cgroup.freeze").at(0), '0');
+}
+
+// The memory is anonymous: without swap the kernel frees nothing of it.
+TEST(AgentRules, ReclaimIsRequestedAndItsResultLogged) {
+  if (mounts().v1) GTEST_SKIP() << kNeedsV2;
+  RuleScene scene;
+  AgentRun agent(scene.config(
+      only(scene, fmt::format("reclaim: {{cgroups: [{}], amount: 16Mi}}", scene.big_path))));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  scene.becomes_too_big();
+  EXPECT_TRUE(agent.process().wait_log("wanted_bytes=16777216", in_time()))
+      << agent.process().log();
+  EXPECT_TRUE(scene.big.alive());
+}
+
+TEST(AgentRules, OnV1SettingsHaveNoEffectAndTheLogStatesThat) {
+  if (!mounts().v1) GTEST_SKIP() << "not applicable: this host has cgroup v2; runs in 6.1 v1";
+  RuleScene scene;
+  AgentRun agent(
+      scene.config(only(scene, fmt::format("freeze: {{cgroups: [{}], for: 1h}}", scene.big_path))));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  EXPECT_TRUE(agent.process().wait_log("have no effect", in_time())) << agent.process().log();
 }
 
 TEST(AgentRules, PressureOfACgroupIsAReason) {

@@ -61,6 +61,7 @@ Core::Core(Parts parts, Config config)
               .counts = *parts_.counts}),
       oom_kills_(parts_.oom_events, parts_.forecast, writer_, *parts_.counts),
       left_behind_(parts_.ladder, parts_.log),
+      effects_(parts_.log, parts_.rule_settings),
       round_({.agent = parts_,
               .config = config_,
               .scheduler = scheduler_,
@@ -72,7 +73,8 @@ Core::Core(Parts parts, Config config)
               .reporter = reporter_,
               .kills = kills_,
               .oom_kills = oom_kills_,
-              .left_behind = left_behind_}),
+              .left_behind = left_behind_,
+              .effects = effects_}),
       preparation_({.agent = parts_,
                     .config = config_,
                     .scheduler = scheduler_,
@@ -85,6 +87,7 @@ Core::Core(Parts parts, Config config)
 
 void Core::start() {
   tree_.refresh_changed();
+  effects_.configured(config_);
   pods_.reconcile();
   growth_.evaluate_calm(config_);
   while (growth_.next_due()) growth_.work();
@@ -231,6 +234,7 @@ void Core::reload(Config config) {
   evaluator_.reconfigure(config);
   config_ = std::move(config);
   rules_.reconfigured(config_);
+  effects_.configured(config_);
   reporter_.reconfigured();
   crossings_.clear();
   parts_.observer.configure(config_);

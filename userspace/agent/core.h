@@ -21,6 +21,7 @@
 #include "agent/preparation_controller.h"
 #include "agent/record_reporter.h"
 #include "agent/record_writer.h"
+#include "agent/rule_effects.h"
 #include "agent/tree_refresher.h"
 #include "agent/victim_cache.h"
 #include "agent/wake_scheduler.h"
@@ -87,6 +88,7 @@ class Core {
   KillController kills_;
   OomKillReporter oom_kills_;
   LeftBehindController left_behind_;
+  RuleEffects effects_;
   EvaluationRound round_;
   PreparationController preparation_;
   PodReconciler pods_;

@@ -20,25 +20,4 @@ void log_evaluation(exports::Log& log, const Record& record, const Clock& clock)
                                  .field("act_and_arm_us", clock.now() - stages.decided));
 }
 
-void log_rulesets(exports::Log& log, const Decision& decision) {
-  for (const RuleReport& ruleset : decision.rulesets) {
-    const auto line = [&] {
-      LogLine begun("ruleset");
-      begun.field("ruleset", ruleset.name);
-      if (ruleset.group) begun.field("detectors", *ruleset.group);
-      return begun;
-    };
-    for (const std::string& text : ruleset.log) {
-      log.write(LogLevel::warning, line().field("text", text));
-    }
-    for (const RuleActionReport& action : ruleset.actions) {
-      for (const RuleAttempt& attempt : action.attempts) {
-        if (attempt.outcome != RuleOutcome::dry_run) continue;
-        log.write(LogLevel::warning,
-                  line().field("action", action.name).field("would_kill", attempt.cgroup));
-      }
-    }
-  }
-}
-
 }  // namespace forestall::agent

@@ -56,7 +56,7 @@ bool EvaluationRound::decide(const Wake& wake, MonotonicTime woken) {
   parts_.scheduler.set_deadline(policy::next_deadline(parts_.config, parts_.evaluator.state()));
   if (!kills) arm(record);
   log_evaluation(parts_.agent.log, record, parts_.agent.clock);
-  log_rulesets(parts_.agent.log, record.decision);
+  parts_.effects.evaluated(parts_.config, parts_.evaluator.state(), record);
   start_reclaim(record.decision);
   report(std::move(record));
   return kills;

@@ -14,6 +14,7 @@
 #include "agent/own_limit_watch.h"
 #include "agent/parts.h"
 #include "agent/record_reporter.h"
+#include "agent/rule_effects.h"
 #include "agent/tree_refresher.h"
 #include "agent/victim_cache.h"
 #include "agent/wake_scheduler.h"
@@ -36,6 +37,7 @@ struct RoundParts {
   KillController& kills;
   OomKillReporter& oom_kills;
   LeftBehindController& left_behind;
+  RuleEffects& effects;
 };
 
 // Thread rule: the loop's thread only.

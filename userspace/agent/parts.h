@@ -7,6 +7,7 @@
 
 #include "actuators/ladder.h"
 #include "actuators/memory_high_throttle.h"
+#include "actuators/rule_settings.h"
 #include "agent/guard_controller.h"
 #include "agent/oom_predictor.h"
 #include "agent/reclaim_controller.h"
@@ -48,6 +49,7 @@ struct Parts {
   LoopWatchdog& watchdog = none<LoopWatchdog>();
   TreeScanner& scanner = none<TreeScanner>();
   RuleSampler& rules = none<RuleSampler>();
+  actuators::RuleSettings& rule_settings = none<actuators::RuleSettings>();
   LoopPredictor& forecast = none<LoopPredictor>();
   actuators::LoopThrottle& throttle = none<actuators::LoopThrottle>();
   sources::OomEventCorrelator& oom_events = none<sources::OomEventCorrelator>();

@@ -51,6 +51,15 @@ void build_throttle(DaemonParts& parts, const agent::ProbedHost& host, const Con
   }
 }
 
+void build_rule_settings(DaemonParts& parts, const agent::ProbedHost& host) {
+  if (host.tree.version() != kernel::CgroupVersion::v2) {
+    parts.rule_settings = std::make_unique<actuators::RuleSettings>();
+    return;
+  }
+  parts.rule_settings = std::make_unique<actuators::RuleSettingsThread>(
+      host.tree, actuators::RuleSettingsThread::Records{host.high_records, host.frozen_records});
+}
+
 Result<void> build_oom_parts(DaemonParts& parts, agent::ProbedHost& host, const Config& config) {
   parts.oom_events =
       std::make_unique<sources::OomEventCorrelator>(parts.sources.bpf_oom, parts.sources.oom_log);
@@ -115,7 +124,7 @@ void build_metrics(DaemonParts& parts, const agent::ProbedHost& host, const Conf
   parts.metrics = std::make_unique<exports::Metrics>(
       FORESTALL_VERSION, host.tier(),
       exports::Metrics::Recorders{&parts.stages, &parts.drops, &parts.grpc_counts,
-                                  &parts.counts->work});
+                                  &parts.counts->work, &parts.board});
   const auto pages = build_status_page(parts, host, log);
   auto server = exports::MetricsServer::start(config.metrics_address, *parts.metrics, pages);
   if (server.ok()) {
@@ -166,6 +175,7 @@ Result<void> build_parts(DaemonParts& parts, agent::ProbedHost& host, const Conf
   parts.rules = TRY(agent::RuleSamplerThread::create(host.tree, parts.clock));
   TRY(parts.rules->prepare(config));
   build_throttle(parts, host, config, log);
+  build_rule_settings(parts, host);
   TRY(build_oom_parts(parts, host, config));
   parts.broadcast = TRY(exports::EventBroadcast::create());
   build_guard(parts, host, config, log);
@@ -186,6 +196,7 @@ agent::Parts core_parts(DaemonParts& parts, const agent::ProbedHost& host, expor
                     .watchdog = *parts.watchdog,
                     .scanner = *parts.scanner,
                     .rules = *parts.rules,
+                    .rule_settings = *parts.rule_settings,
                     .forecast = *parts.forecast,
                     .throttle = *parts.throttle,
                     .oom_events = *parts.oom_events,

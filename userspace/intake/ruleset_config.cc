@@ -391,11 +391,12 @@ std::string_view not_run_by_agent(const rulesets::Plugin& action) {
     if (kill->by != rulesets::KillBy::io_cost) return {};
     return "the agent has no costs of devices to rank by I/O; choose another order";
   }
-  if (std::holds_alternative<rulesets::LogAction>(arguments) ||
-      std::holds_alternative<rulesets::Always>(arguments)) {
-    return {};
-  }
-  return kOnlyRules;
+  const bool runs = std::holds_alternative<rulesets::LogAction>(arguments) ||
+                    std::holds_alternative<rulesets::Always>(arguments) ||
+                    std::holds_alternative<rulesets::ReclaimMemory>(arguments) ||
+                    std::holds_alternative<rulesets::Throttle>(arguments) ||
+                    std::holds_alternative<rulesets::Freeze>(arguments);
+  return runs ? std::string_view() : kOnlyRules;
 }
 
 void find_not_run_by_agent(const std::vector<rulesets::Ruleset>& rulesets, Report& report) {

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the thread writes, on plain files. tests/integration/agent_rules_test.cc has the kernel's
+// part.
+#include "actuators/rule_settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/file_changes.h"
+#include "support/temp_tree.h"
+
+namespace forestall::actuators {
+namespace {
+
+class RuleSettingsFiles : public ::testing::Test {
+ protected:
+  RuleSettingsFiles() {
+    auto tree = kernel::CgroupTree::discover(files_.path());
+    if (!tree) throw std::runtime_error(tree.error().text());
+    tree_ = std::move(tree).value();
+    settings_.emplace(tree_, RuleSettingsThread::Records{high_, frozen_});
+    const auto started = settings_->start();
+    if (!started) throw std::runtime_error(started.error().text());
+  }
+  // A plain file keeps the tail of a longer text, unlike a control file: all values have one
+  // length.
+  std::string text(const std::string& file) const {
+    return test::read_text(files_ / ("a/" + file)).substr(0, 8);
+  }
+  bool becomes(const std::string& file, const std::string& wanted) const {
+    return test::wait_for_files(files_ / "a", -1, [&] { return text(file) == wanted; });
+  }
+  RuleSettingResult next_result() {
+    std::vector<RuleSettingResult> results;
+    const bool came = test::wait_for_files(files_ / "a", -1, [&] {
+      results = settings_->take_results();
+      return !results.empty();
+    });
+    if (!came) throw std::runtime_error("no result");
+    return results.front();
+  }
+  CgroupId id() const { return tree_.open("/a")->id(); }
+  RuleSetting throttle(std::int64_t high) const {
+    return {RuleSetting::Kind::throttle, id(), "/a", Bytes{high}};
+  }
+  RuleSetting freeze() const { return {RuleSetting::Kind::freeze, id(), "/a", {}}; }
+
+  test::TempTree files_{{"cgroup.controllers", ""},
+                        {"a/memory.high", "40960000"},
+                        {"a/cgroup.freeze", "0"},
+                        {"a/memory.reclaim", ""}};
+  kernel::CgroupTree tree_;
+  test::TempTree run_;
+  kernel::SettingRecords high_{run_ / "high"};
+  kernel::SettingRecords frozen_{run_ / "frozen"};
+  std::optional<RuleSettingsThread> settings_;
+};
+
+TEST_F(RuleSettingsFiles, SetsWhatIsWantedAndUndoesTheRest) {
+  settings_->apply({throttle(20480000), freeze()});
+  EXPECT_TRUE(becomes("memory.high", "20480000"));
+  EXPECT_TRUE(becomes("cgroup.freeze", "1"));
+  settings_->apply({throttle(10240000)});
+  EXPECT_TRUE(becomes("cgroup.freeze", "0"));
+  EXPECT_TRUE(becomes("memory.high", "10240000"));
+  settings_->apply({});
+  EXPECT_TRUE(becomes("memory.high", "40960000")) << "the value before the first one";
+}
+
+TEST_F(RuleSettingsFiles, TheDestructorUndoesAllOfIt) {
+  settings_->apply({throttle(20480000), freeze()});
+  ASSERT_TRUE(becomes("cgroup.freeze", "1"));
+  settings_.reset();
+  EXPECT_EQ(text("memory.high"), "40960000");
+  EXPECT_EQ(text("cgroup.freeze"), "0");
+}
+
+TEST_F(RuleSettingsFiles, AnotherCgroupAtThePathIsLeftAlone) {
+  RuleSetting stale = freeze();
+  ++stale.cgroup.inode;
+  settings_->apply({stale});
+  settings_->reclaim({{stale.cgroup, "/a", mib(1)}});
+  settings_->apply({throttle(20480000)});  // comes after
+  ASSERT_TRUE(becomes("memory.high", "20480000"));
+  EXPECT_EQ(text("cgroup.freeze"), "0");
+  EXPECT_EQ(text("memory.reclaim"), "");
+}
+
+TEST_F(RuleSettingsFiles, ASettingThatCannotBeMadeIsReported) {
+  settings_->apply({throttle(81920000)});
+  const RuleSettingResult result = next_result();
+  EXPECT_EQ(result.path, "/a");
+  EXPECT_EQ(result.what, "memory.high");
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->code, EPERM) << "memory.high is never raised";
+}
+
+TEST_F(RuleSettingsFiles, ReclaimIsWrittenInPieces) {
+  settings_->reclaim({{id(), "/a", mib(80)}});
+  const RuleSettingResult result = next_result();
+  EXPECT_EQ(result.what, "memory.reclaim");
+  EXPECT_EQ(result.wanted, mib(80));
+  EXPECT_EQ(result.reclaimed, mib(80));
+  EXPECT_FALSE(result.failure);
+  EXPECT_EQ(text("memory.reclaim"), std::to_string(mib(16).count)) << "the last piece";
+}
+
+TEST(RuleSettings, WithoutTheFilesThereIsNothingToStart) {
+  RuleSettings none;
+  EXPECT_EQ(none.start().error().code, ENOTSUP);
+}
+
+}  // namespace
+}  // namespace forestall::actuators

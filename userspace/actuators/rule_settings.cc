@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actuators/rule_settings.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <list>
+#include <mutex>
+#include <utility>
+#include <variant>
+
+#include "base/blocked_signals.h"
+#include "base/start_thread.h"
+#include "kernel/cgroup_freeze.h"
+#include "kernel/memory_high.h"
+
+namespace forestall::actuators {
+namespace {
+
+// A write of more holds the thread for long: with slow swap 32 MiB take about a second.
+constexpr Bytes kPiece = mib(32);
+// Results beyond this number are dropped, the newest ones: the loop takes them at each evaluation.
+constexpr std::size_t kResultsMax = 256;
+
+const char* file_of(RuleSetting::Kind kind) {
+  return kind == RuleSetting::Kind::throttle ? "memory.high" : "cgroup.freeze";
+}
+
+Result<void> undo_setting(std::variant<kernel::MemoryHigh, kernel::CgroupFreeze>& held) {
+  if (auto* high = std::get_if<kernel::MemoryHigh>(&held)) return high->restore();
+  return std::get<kernel::CgroupFreeze>(held).thaw();
+}
+
+}  // namespace
+
+// What the thread has set.
+class RuleSettingsThread::Writer {
+ public:
+  explicit Writer(RuleSettingsThread& owner) : owner_(owner) {}
+
+  // Undoes what is not wanted any more, then makes what is new.
+  void apply(const std::vector<RuleSetting>& wanted) {
+    std::erase_if(held_, [&](Held& each) {
+      if (std::ranges::find(wanted, each.setting) != wanted.end()) return false;
+      report(each.setting, undo_setting(each.made));
+      return true;
+    });
+    for (const RuleSetting& each : wanted) {
+      if (std::ranges::find(held_, each, &Held::setting) != held_.end()) continue;
+      report(each, make(each));
+    }
+  }
+
+  // One piece; false: it is over.
+  bool reclaim_piece(RuleReclaim& left, Bytes& reclaimed, std::optional<Error>& failure) const {
+    const auto cgroup = open(left.cgroup, left.path);
+    if (!cgroup) {
+      failure = cgroup.error();
+      return false;
+    }
+    const UniqueFd file(
+        ::openat(cgroup->fd(), "memory.reclaim", O_WRONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file) {
+      failure = errno_error("open", left.path + "/memory.reclaim");
+      return false;
+    }
+    const Bytes piece = std::min(left.amount, kPiece);
+    const std::string text = std::to_string(piece.count);
+    // EAGAIN: less could be reclaimed than the piece, so the rest is not tried either.
+    if (::write(file.get(), text.data(), text.size()) < 0) {
+      if (errno != EAGAIN) failure = errno_error("write", left.path + "/memory.reclaim");
+      return false;
+    }
+    reclaimed += piece;
+    left.amount -= piece;
+    return left.amount > Bytes{0};
+  }
+
+ private:
+  struct Held {
+    RuleSetting setting;
+    std::variant<kernel::MemoryHigh, kernel::CgroupFreeze> made;
+  };
+
+  // ENODEV: it was removed, or another one is at its path.
+  [[nodiscard]] Result<kernel::CgroupDir> open(CgroupId id, const std::string& path) const {
+    auto cgroup = TRY(owner_.tree_.open(path));
+    if (cgroup.id() != id) return Error{ENODEV, path + " was removed"};
+    return cgroup;
+  }
+
+  Result<void> make(const RuleSetting& wanted) {
+    const auto cgroup = TRY(open(wanted.cgroup, wanted.path));
+    if (wanted.kind == RuleSetting::Kind::freeze) {
+      held_.push_back({wanted, TRY(kernel::CgroupFreeze::freeze(cgroup, owner_.records_.frozen))});
+      return {};
+    }
+    auto high = TRY(kernel::MemoryHigh::open(cgroup, owner_.records_.high));
+    TRY(high.set(wanted.high));
+    held_.push_back({wanted, std::move(high)});
+    return {};
+  }
+
+  void report(const RuleSetting& setting, const Result<void>& done) {
+    if (done || kernel::is_removed(done.error())) return;
+    owner_.add_result({setting.path, file_of(setting.kind), {}, {}, done.error()});
+  }
+
+  RuleSettingsThread& owner_;
+  std::list<Held> held_;
+};
+
+Result<void> RuleSettings::start() {
+  return Error{ENOTSUP, "cgroup v1 has no memory.high, cgroup.freeze and memory.reclaim"};
+}
+
+Result<void> RuleSettingsThread::start() {
+  if (thread_.joinable()) return {};
+  changed_ = UniqueFd(::eventfd(0, EFD_CLOEXEC));
+  if (!changed_) return errno_error("eventfd", "for the settings of rulesets");
+  const base::BlockedSignals none_for_the_thread;
+  thread_ = TRY(start_thread("forestall-rules", [this] { serve(); }));
+  return {};
+}
+
+RuleSettingsThread::~RuleSettingsThread() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    work_.stop = true;
+  }
+  wake();
+  thread_.join();
+}
+
+void RuleSettingsThread::wake() const {
+  if (changed_) ::eventfd_write(changed_.get(), 1);
+}
+
+void RuleSettingsThread::apply(std::vector<RuleSetting> wanted) {
+  if (wanted == last_) return;
+  last_ = wanted;
+  {
+    const std::lock_guard lock(mutex_);
+    work_.settings.swap(wanted);
+  }
+  wake();
+}
+
+void RuleSettingsThread::reclaim(std::vector<RuleReclaim> wanted) {
+  if (wanted.empty()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    work_.reclaims.swap(wanted);
+  }
+  wake();
+}
+
+std::vector<RuleSettingResult> RuleSettingsThread::take_results() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(results_, {});
+}
+
+RuleSettingsThread::Work RuleSettingsThread::take_work() {
+  const std::lock_guard lock(mutex_);
+  return {work_.settings, std::exchange(work_.reclaims, {}), work_.stop};
+}
+
+void RuleSettingsThread::add_result(RuleSettingResult result) {
+  const std::lock_guard lock(mutex_);
+  if (results_.size() < kResultsMax) results_.push_back(std::move(result));
+}
+
+void RuleSettingsThread::serve() {
+  pthread_setname_np(pthread_self(), "forestall-rules");
+  // The thread inherits the loop's real-time priority, and reclaim may take long.
+  const sched_param ordinary{};
+  pthread_setschedparam(pthread_self(), SCHED_OTHER, &ordinary);
+  Writer writer(*this);  // its destructor undoes every setting
+  for (;;) {
+    eventfd_t ignored = 0;
+    if (::eventfd_read(changed_.get(), &ignored) != 0) continue;
+    Work work = take_work();
+    if (work.stop) return;
+    writer.apply(work.settings);
+    for (RuleReclaim& each : work.reclaims) {
+      RuleSettingResult result{each.path, "memory.reclaim", each.amount, {}, {}};
+      while (writer.reclaim_piece(each, result.reclaimed, result.failure)) {
+        const Work now =
+            take_work();  // newer reclaims are dropped: the ruleset requests them again
+        if (now.stop) return;
+        writer.apply(now.settings);
+      }
+      if (result.failure && kernel::is_removed(*result.failure)) continue;
+      add_result(std::move(result));
+    }
+  }
+}
+
+}  // namespace forestall::actuators

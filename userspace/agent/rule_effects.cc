@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/rule_effects.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "rulesets/decision.h"
+#include "rulesets/held_settings.h"
+
+namespace forestall::agent {
+namespace {
+
+using exports::LogLevel;
+using exports::LogLine;
+
+bool sets(const rulesets::Plugin& action) {
+  return std::holds_alternative<rulesets::Throttle>(action.arguments) ||
+         std::holds_alternative<rulesets::Freeze>(action.arguments) ||
+         std::holds_alternative<rulesets::ReclaimMemory>(action.arguments);
+}
+
+bool sets(const Config& config) {
+  return config.rules && std::ranges::any_of(*config.rules, [](const rulesets::Ruleset& ruleset) {
+           return std::ranges::any_of(ruleset.actions,
+                                      [](const rulesets::Plugin& each) { return sets(each); });
+         });
+}
+
+std::vector<RuleReclaim> reclaims_of(const Record& record) {
+  std::vector<RuleReclaim> wanted;
+  for (const RuleReport& ruleset : record.decision.rulesets) {
+    for (const RuleActionReport& action : ruleset.actions) {
+      for (const RuleAttempt& attempt : action.attempts) {
+        const bool reclaims =
+            attempt.outcome == RuleOutcome::written && attempt.file == rulesets::kReclaimFile;
+        const rulesets::Cgroup* cgroup =
+            reclaims ? record.observation.rules->find(attempt.cgroup) : nullptr;
+        if (cgroup == nullptr) continue;
+        wanted.push_back({CgroupId{cgroup->id}, attempt.cgroup, Bytes{attempt.value}});
+      }
+    }
+  }
+  return wanted;
+}
+
+std::string key_of(const RuleReport& ruleset, const RuleActionReport& action,
+                   const RuleAttempt& attempt) {
+  return fmt::format("{}\n{}\n{}\n{}\n{}", ruleset.name, action.name, attempt.cgroup, attempt.file,
+                     to_string(attempt.outcome));
+}
+
+LogLine line_of(const RuleReport& ruleset) {
+  LogLine line("ruleset");
+  line.field("ruleset", ruleset.name);
+  if (ruleset.group) line.field("detectors", *ruleset.group);
+  return line;
+}
+
+}  // namespace
+
+void RuleEffects::configured(const Config& config) {
+  if (!sets(config) || config.dry_run) return;
+  const auto started = settings_.start();
+  if (started) return;
+  log_.write(LogLevel::warning,
+             LogLine("ruleset")
+                 .field("problem", started.error().text())
+                 .field("effect", "actions reclaim, throttle and freeze have no effect"));
+}
+
+void RuleEffects::evaluated(const Config& config, const PolicyState& state, const Record& record) {
+  const bool held = config.rules && state.rules && !config.dry_run;
+  settings_.apply(held ? rulesets::held_settings(*config.rules, *state.rules)
+                       : std::vector<RuleSetting>());
+  if (held && record.observation.rules) settings_.reclaim(reclaims_of(record));
+  if (record.observation.rules) log_decision(record.decision);
+  log_results();
+}
+
+void RuleEffects::log_decision(const Decision& decision) {
+  std::set<std::string> attempts;
+  for (const RuleReport& ruleset : decision.rulesets) {
+    for (const std::string& text : ruleset.log) {
+      log_.write(LogLevel::warning, line_of(ruleset).field("text", text));
+    }
+    for (const RuleActionReport& action : ruleset.actions) {
+      for (const RuleAttempt& attempt : action.attempts) {
+        const auto [key, is_new] = attempts.insert(key_of(ruleset, action, attempt));
+        if (is_new && !logged_.contains(*key)) log_attempt(ruleset, action, attempt);
+      }
+    }
+  }
+  logged_ = std::move(attempts);
+}
+
+void RuleEffects::log_attempt(const RuleReport& ruleset, const RuleActionReport& action,
+                              const RuleAttempt& attempt) const {
+  LogLine line = line_of(ruleset);
+  line.field("action", action.name);
+  if (!attempt.file.empty()) {
+    line.field("cgroup", attempt.cgroup)
+        .field("file", attempt.file)
+        .field("value", attempt.value)
+        .field("outcome", to_string(attempt.outcome));
+  } else if (attempt.outcome == RuleOutcome::dry_run) {
+    line.field("would_kill", attempt.cgroup);
+  } else {
+    return;
+  }
+  log_.write(LogLevel::warning, line);
+}
+
+void RuleEffects::log_results() const {
+  for (const actuators::RuleSettingResult& result : settings_.take_results()) {
+    LogLine line("ruleset");
+    line.field("cgroup", result.path).field("file", result.what);
+    if (result.failure) {
+      log_.write(LogLevel::warning, line.field("problem", result.failure->text()));
+    } else {
+      log_.write(LogLevel::info, line.field("wanted_bytes", result.wanted.count)
+                                     .field("reclaimed_bytes", result.reclaimed.count));
+    }
+  }
+}
+
+}  // namespace forestall::agent

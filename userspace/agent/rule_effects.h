@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rulesets do besides kills: settings of cgroups, reclaim, log lines.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "actuators/rule_settings.h"
+#include "exports/log.h"
+#include "model/config.h"
+#include "model/policy_state.h"
+#include "model/record.h"
+
+namespace forestall::agent {
+
+// Thread rule: the loop's thread only. What it is made with outlives it.
+class RuleEffects {
+ public:
+  RuleEffects(exports::Log& log, actuators::RuleSettings& settings)
+      : log_(log), settings_(settings) {}
+
+  // Before the first evaluation, and when the configuration was replaced: prepares for what its
+  // rulesets may set, and logs if this host cannot.
+  void configured(const Config& config);
+  // Sets what the state after this evaluation holds, and undoes what it no longer holds. A dry run
+  // sets nothing. Logs what rulesets did: an attempt that is repeated at each evaluation once, and
+  // no kill, which has a record.
+  void evaluated(const Config& config, const PolicyState& state, const Record& record);
+
+ private:
+  void log_decision(const Decision& decision);
+  void log_attempt(const RuleReport& ruleset, const RuleActionReport& action,
+                   const RuleAttempt& attempt) const;
+  void log_results() const;
+
+  exports::Log& log_;
+  actuators::RuleSettings& settings_;
+  std::set<std::string> logged_;  // attempts of the last evaluation of rulesets
+};
+
+}  // namespace forestall::agent

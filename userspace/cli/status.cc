@@ -190,6 +190,24 @@ void print_thresholds(const v1::AgentStatus& status) {
   }
 }
 
+void print_rulesets(const v1::AgentStatus& status) {
+  if (status.rulesets_size() == 0) return;
+  fmt::print("\nRulesets since the start\n");
+  tables::Table table({"ruleset", "fired", "last", "detectors", "cgroups by outcome"});
+  for (const v1::RulesetStatus& each : status.rulesets()) {
+    std::string attempts;
+    for (const v1::RulesetStatus::Attempts& outcome : each.attempts()) {
+      attempts += fmt::format("{}{} {}", attempts.empty() ? "" : ", ", outcome.count(),
+                              word_of(*v1::RulesetRun::Outcome_descriptor(), outcome.outcome()));
+    }
+    if (each.paused()) attempts += attempts.empty() ? "paused" : "; paused";
+    table.add({shortened(each.name(), 24), fmt::format("{}", each.fired()),
+               each.has_last_fired_ago_ns() ? span(each.last_fired_ago_ns()) + " ago" : "never",
+               shortened(each.last_group(), 24), attempts});
+  }
+  table.print();
+}
+
 std::string stages_of(const v1::StatusDecision& decision) {
   std::string text;
   for (const v1::StageLength& each : decision.stages()) {
@@ -272,6 +290,7 @@ int run_status(const Options& options) {
   print_head(*status);
   if (status->has_next_evaluation_in_ns()) print_next(*status);
   print_thresholds(*status);
+  print_rulesets(*status);
   print_decisions(*status);
   print_stages(*status);
   print_loop(*status);

@@ -132,6 +132,30 @@ void add_grpc(const wire::GrpcCounts& counts, std::vector<MetricFamily>& all) {
                              counts.slow_readers));
 }
 
+void add_rulesets(const std::vector<RulesetCounts>& rulesets, std::vector<MetricFamily>& all) {
+  MetricFamily fired{"forestall_ruleset_fired_total",
+                     "Evaluations in which a group of detectors of the ruleset fired.",
+                     MetricType::Counter,
+                     {}};
+  MetricFamily attempts{"forestall_ruleset_attempts_total",
+                        "Cgroups that actions of the ruleset acted on, or tried to, by outcome.",
+                        MetricType::Counter,
+                        {}};
+  for (const RulesetCounts& each : rulesets) {
+    prometheus::ClientMetric& count = fired.metric.emplace_back();
+    count.label = {{"ruleset", each.name}};
+    count.counter.value = static_cast<double>(each.fired);
+    for (std::size_t i = 0; i < kRuleOutcomeCount; ++i) {
+      prometheus::ClientMetric& metric = attempts.metric.emplace_back();
+      metric.label = {{"ruleset", each.name},
+                      {"outcome", std::string(to_string(static_cast<RuleOutcome>(i)))}};
+      metric.counter.value = static_cast<double>(each.attempts[i]);
+    }
+  }
+  if (!fired.metric.empty()) all.push_back(std::move(fired));
+  if (!attempts.metric.empty()) all.push_back(std::move(attempts));
+}
+
 void add_work(const LoopWorkTally& tally, std::vector<MetricFamily>& all) {
   const auto seconds = [](Duration duration) {
     return std::chrono::duration<double>(duration).count();
@@ -280,6 +304,7 @@ class Metrics::Families {
     if (recorders_.drops != nullptr) add_drops(*recorders_.drops, all);
     if (recorders_.grpc != nullptr) add_grpc(*recorders_.grpc, all);
     if (recorders_.work != nullptr) add_work(*recorders_.work, all);
+    if (recorders_.board != nullptr) add_rulesets(recorders_.board->rulesets(), all);
     // Sorted for human readers; Prometheus does not require it.
     std::ranges::sort(all, {}, &MetricFamily::name);
     for (MetricFamily& family : all) {

@@ -20,6 +20,7 @@
 #include "exports/loop_work.h"
 #include "exports/sink.h"
 #include "exports/stage_histograms.h"
+#include "exports/status_board.h"
 #include "model/feature.h"
 #include "wire/grpc_counts.h"
 
@@ -39,6 +40,7 @@ class Metrics final : public RecordSink, public EvaluationListener, public PassL
     const DropCounts* drops = nullptr;
     const wire::GrpcCounts* grpc = nullptr;
     const LoopWorkTally* work = nullptr;
+    const StatusBoard* board = nullptr;
   };
 
   Metrics(std::string_view version, Tier tier, Recorders recorders);

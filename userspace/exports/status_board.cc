@@ -59,6 +59,7 @@ void StatusBoard::evaluated(const Evaluation& evaluation) {
     seconds.push_back(history_.seconds_to_threshold(evidence[i]));
   }
   history_.drop_unseen();
+  rulesets_.evaluated(evaluation);
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;
   shared_.seconds_to_threshold = std::move(seconds);
@@ -71,6 +72,7 @@ void StatusBoard::evaluated(const Evaluation& evaluation) {
   shared_.pods = evaluation.pods;
   shared_.next_victims = next_victims_;
   shared_.decisions = decisions_;
+  shared_.rulesets = rulesets_.all();
 }
 
 void StatusBoard::pre_ranked(std::span<const NextVictim> next_victims) {
@@ -81,11 +83,17 @@ void StatusBoard::pre_ranked(std::span<const NextVictim> next_victims) {
 
 void StatusBoard::set_config(const Config& config) {
   config_ = std::make_shared<const Config>(config);
+  rulesets_.configured(config);
 }
 
 Status StatusBoard::status() const {
   const std::lock_guard lock(mutex_);
   return shared_;
+}
+
+std::vector<RulesetCounts> StatusBoard::rulesets() const {
+  const std::lock_guard lock(mutex_);
+  return shared_.rulesets;
 }
 
 }  // namespace forestall::exports

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "exports/available_history.h"
+#include "exports/ruleset_tally.h"
 #include "exports/sink.h"
 #include "model/config.h"
 #include "model/stage.h"
@@ -47,6 +48,7 @@ struct Status {
   Conditions conditions = kNoConditions;
   PodFactCounts pods;
   std::deque<StatusDecision> decisions;  // newest last
+  std::vector<RulesetCounts> rulesets;   // in the order of the configuration
 };
 
 class StatusBoard final : public RecordSink, public EvaluationListener {
@@ -63,12 +65,14 @@ class StatusBoard final : public RecordSink, public EvaluationListener {
 
   // Any thread.
   [[nodiscard]] Status status() const;
+  [[nodiscard]] std::vector<RulesetCounts> rulesets() const;
 
  private:
   std::deque<StatusDecision> decisions_;  // the loop's: the next content of the status
   std::shared_ptr<const Config> config_;
   AvailableHistory history_{kEvidenceMax};
   std::vector<NextVictim> next_victims_;
+  RulesetTally rulesets_;
 
   mutable std::mutex mutex_;  // the loop only tries it
   Status shared_;

@@ -64,6 +64,22 @@ v1::StatusDecision to_proto(const exports::StatusDecision& decision) {
   return out;
 }
 
+v1::RulesetStatus to_proto(const exports::RulesetCounts& counts, MonotonicTime now) {
+  v1::RulesetStatus out;
+  out.set_name(text::to_utf8(counts.name));
+  out.set_fired(counts.fired);
+  if (counts.last_fired) out.set_last_fired_ago_ns((now - *counts.last_fired).count());
+  out.set_last_group(text::to_utf8(counts.last_group));
+  out.set_paused(counts.paused);
+  for (std::size_t i = 0; i < exports::kRuleOutcomeCount; ++i) {
+    if (counts.attempts[i] == 0) continue;
+    v1::RulesetStatus::Attempts& attempts = *out.add_attempts();
+    attempts.set_outcome(to_enum<v1::RulesetRun::Outcome>(static_cast<RuleOutcome>(i)));
+    attempts.set_count(counts.attempts[i]);
+  }
+  return out;
+}
+
 v1::ThresholdDistance distance(const Evidence& evidence, std::optional<double> seconds) {
   v1::ThresholdDistance out;
   out.set_headroom(evidence.available - evidence.limit.value());
@@ -102,6 +118,7 @@ void add_status(const exports::Status& status, MonotonicTime now, v1::AgentStatu
     out.mutable_pods()->set_may_be_critical(status.pods.may_be_critical);
   }
   for (const auto& each : status.decisions) *out.add_decisions() = to_proto(each);
+  for (const auto& each : status.rulesets) *out.add_rulesets() = to_proto(each, now);
 }
 
 }  // namespace

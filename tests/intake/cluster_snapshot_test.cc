@@ -90,6 +90,47 @@ TEST(ClusterSnapshot, ReadsPrometheusVectors) {
               HasSubstr("expected query results to be of type \"vector\", got \"matrix\""));
 }
 
+TEST(ClusterSnapshot, ReadsReportsOfNodesInTheOrderOfTheirTimes) {
+  const auto report = [](const std::string& time, const std::string& more) {
+    return R"({"apiVersion": "forestall.dev/v1alpha1", "kind": "NodeReport", "metadata": {"name":
+        "n"}, "status": {"time": ")" +
+           time + "\"" + more + "}}";
+  };
+  const rebalance::Snapshot snapshot =
+      read({report("2026-01-01T00:00:30Z", R"(, "memory": {"capacity": "2Gi", "usage": "1Gi"},
+              "memoryStallPercent": {"some": 1.5}, "lastHour": {"oomKills": 2},
+              "thresholds": [{"signal": "memory.available", "headroom": "-1Mi",
+                              "growthPerSecond": "-2Ki", "secondsToCrossing": 7.5}],
+              "pods": [{"namespace": "a", "name": "b", "workingSet": "3Mi"}])"),
+            report("2026-01-01T00:00:00Z", "")});
+  ASSERT_THAT(snapshot.reports, SizeIs(2));
+  EXPECT_EQ(snapshot.reports[0].usage, std::nullopt);
+  EXPECT_EQ(snapshot.reports[0].full, std::nullopt);
+  const rebalance::NodeReport& newest = snapshot.reports[1];
+  EXPECT_EQ(newest.time_ns - snapshot.reports[0].time_ns, 30'000'000'000);
+  EXPECT_EQ(newest.some, 1.5);
+  EXPECT_EQ(newest.oom_kills, 2);
+  EXPECT_EQ(newest.evictions, std::nullopt);
+  ASSERT_THAT(newest.thresholds, SizeIs(1));
+  EXPECT_EQ(rebalance::counted("memory", newest.thresholds[0].headroom), -(1 << 20));
+  EXPECT_EQ(rebalance::counted("memory", newest.thresholds[0].growth), -2048);
+  EXPECT_EQ(newest.thresholds[0].seconds, 7.5);
+  ASSERT_THAT(newest.pods, SizeIs(1));
+  EXPECT_EQ(newest.pods[0].name, "b");
+  for (const auto& [more, message] : std::vector<std::pair<std::string, std::string>>{
+           {R"(, "memoryStallPercent": {"full": 101})",
+            "status.memoryStallPercent.full: expected percent from 0 to 100, found '101'"},
+           {R"(, "thresholds": [{"headroom": 1}])", "status.thresholds[0]: 'signal' is missing"},
+           {R"(, "thresholds": [{"signal": "m", "headroom": 1, "secondsToCrossing": -1}])",
+            "secondsToCrossing: expected seconds, found '-1'"},
+           {R"(, "lastHour": {"evictions": -1})", "expected a count, found -1"}}) {
+    EXPECT_THAT(problem(report("2026-01-01T00:00:00Z", more)), HasSubstr(message));
+  }
+  EXPECT_THAT(problem(report("noon", "")), HasSubstr("expected a time (RFC 3339)"));
+  EXPECT_THAT(problem(R"({"apiVersion": "forestall.dev/v2", "kind": "NodeReport"})"),
+              HasSubstr("NodeReport: apiVersion: expected forestall.dev/v1alpha1"));
+}
+
 TEST(ClusterSnapshot, NamesPlaceAndObjectOfAMistake) {
   const struct {
     const char* text;

@@ -10,8 +10,8 @@ namespace {
 
 constexpr const char* kClusterHelp =
     "State of the cluster, as `kubectl get -A -o json` prints nodes, pods, namespaces, "
-    "poddisruptionbudgets, priorityclasses, persistentvolumeclaims and replicasets; may be "
-    "repeated";
+    "poddisruptionbudgets, priorityclasses, persistentvolumeclaims, persistentvolumes, replicasets "
+    "and nodereports; may be repeated";
 
 CLI::Option* add_files(CLI::App& command, const char* name, std::vector<std::string>& files,
                        const char* help) {

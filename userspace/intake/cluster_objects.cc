@@ -350,6 +350,7 @@ Result<void> ObjectReader::add(std::string_view kind, const Value& object) {
   if (kind == "PriorityClass") return add_priority_class(object);
   if (kind == "NodeMetrics") return add_node_metrics(object);
   if (kind == "PodMetrics") return add_pod_metrics(object);
+  if (kind == "NodeReport") return add_node_report(object);
   return {};
 }
 

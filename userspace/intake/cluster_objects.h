@@ -3,6 +3,7 @@
 // API.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -33,6 +34,9 @@ class ObjectReader {
   [[nodiscard]] Result<std::string_view> required_text(const Value& object, std::string_view key);
   [[nodiscard]] Result<std::vector<std::string_view>> texts(const Value& list);
   [[nodiscard]] Result<rebalance::Nanos> quantity(const Value& value);
+  // Of a member, if it exists.
+  [[nodiscard]] Result<std::optional<rebalance::Nanos>> quantity_in(const Value& object,
+                                                                    std::string_view key);
   [[nodiscard]] Result<rebalance::Amounts> amounts(const Value& value);
   [[nodiscard]] Result<rebalance::Labels> labels(const Value& value);
   [[nodiscard]] Result<std::int64_t> time(const Value& value);
@@ -49,6 +53,9 @@ class ObjectReader {
   [[nodiscard]] Result<void> add_priority_class(const Value& object);
   [[nodiscard]] Result<void> add_node_metrics(const Value& object);
   [[nodiscard]] Result<void> add_pod_metrics(const Value& object);
+  [[nodiscard]] Result<void> add_node_report(const Value& object);
+  [[nodiscard]] Result<rebalance::ReportedThreshold> reported_threshold(const Value& value);
+  [[nodiscard]] Result<rebalance::ReportedPod> reported_pod(const Value& value);
   [[nodiscard]] Result<void> add_prometheus_sample(const Value& sample);
 
   [[nodiscard]] Result<rebalance::Taint> taint(const Value& value);

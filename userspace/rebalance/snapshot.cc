@@ -24,6 +24,10 @@ void sort(Snapshot& snapshot) {
             [](const DisruptionBudget& a, const DisruptionBudget& b) {
               return std::tie(a.pod_namespace, a.name) < std::tie(b.pod_namespace, b.name);
             });
+  std::stable_sort(snapshot.reports.begin(), snapshot.reports.end(),
+                   [](const NodeReport& a, const NodeReport& b) {
+                     return std::tie(a.node, a.time_ns) < std::tie(b.node, b.time_ns);
+                   });
 }
 
 }  // namespace forestall::rebalance

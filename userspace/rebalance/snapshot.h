@@ -12,6 +12,7 @@
 
 #include "model/pod.h"
 #include "rebalance/amounts.h"
+#include "rebalance/node_report.h"
 #include "rebalance/selector.h"
 #include "rebalance/string_pool.h"
 
@@ -207,10 +208,11 @@ struct Snapshot {
   std::vector<MetricsSample> pod_metrics;   // the last one of a pod counts
   std::vector<PrometheusSample> prometheus;
   bool has_prometheus = false;
+  std::vector<NodeReport> reports;  // sorted: by node and time
 };
 
 // Brings nodes into the order of their names and pods into that of namespace and name, on which
-// every decision between equal candidates rests.
+// every decision between equal candidates rests; and reports into that of node and time.
 void sort(Snapshot& snapshot);
 
 }  // namespace forestall::rebalance

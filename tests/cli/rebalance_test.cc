@@ -88,6 +88,31 @@ TEST(RebalanceCommand, CorrectsTheDeschedulerIfEnabled) {
   EXPECT_THAT(table, testing::ContainsRegex("d/a +n1 +n2 +LowNodeUtilization"));
 }
 
+// What one plan prints paces the next one.
+TEST(RebalanceCommand, TakesTheHistoryOfAnEarlierPlan) {
+  const TempTree tree = files();
+  tree.write("paced.yaml", "pacing: {movesPerWorkload: 1}\n" + std::string(kPolicy));
+  const auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"rebalance", "--policy-config-file", tree / "paced.yaml",
+                                       "--cluster", tree / "nodes.json",    tree / "pods.json",
+                                       "--now",     "2026-01-01T00:00:00Z", "-o",
+                                       "json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_forestall(arguments);
+  };
+  const Ran first = run({});
+  EXPECT_THAT(first.output, HasSubstr(R"("time": "2026-01-01T00:00:00.000Z")"));
+  EXPECT_THAT(first.output, Not(HasSubstr("refused")));
+  tree.write("plan.json", first.output);
+  const Ran second = run({"--history", tree / "plan.json"});
+  EXPECT_EQ(second.exit_code, 0) << second.errors;
+  EXPECT_THAT(second.output, HasSubstr("a pod of its workload was moved 0 s ago"));
+  tree.write("bad.json", "{\n \"moves\": [{}]}");
+  const Ran bad = run({"--history", tree / "bad.json"});
+  EXPECT_EQ(bad.exit_code, 2);
+  EXPECT_THAT(bad.errors, HasSubstr("bad.json: moves[0]: 'owner' is missing"));
+}
+
 TEST(RebalanceCommand, RefusesAnotherMode) {
   const TempTree tree = files();
   tree.write("policy.yaml", "compat: better\n" + std::string(kPolicy));

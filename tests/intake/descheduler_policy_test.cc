@@ -319,6 +319,32 @@ strategies:
               ElementsAre("unknown strategy name: Other"));
 }
 
+TEST(DeschedulerPolicy, V1alpha1HasOurKeysAsWell) {
+  const DeschedulerPolicy policy =
+      parsed("{apiVersion: descheduler/v1alpha1, compat: fixed, pacing: {memorySeconds: 9}}");
+  EXPECT_EQ(policy.policy.corrections, rebalance::Corrections::all());
+  EXPECT_EQ(rebalance::pacing_of(policy.policy).memory_seconds, 9U);
+}
+
+TEST(DeschedulerPolicy, PacingIsCheckedWithItsPlace) {
+  const auto place = [](const std::string& text) {
+    text::Findings findings;
+    (void)parse_descheduler_policy("p.yaml", text, nullptr, findings);
+    return findings.errors.empty() ? "none" : text::format(findings.errors);
+  };
+  EXPECT_THAT(place("pacing:\n  movesPerWorkload: -1"), HasSubstr("p.yaml:2:21: pacing."));
+  EXPECT_THAT(place("pacing:\n  perWorkload: 1"),
+              HasSubstr("p.yaml:2:3: strict decoding error: unknown field \"pacing.perWorkload\""));
+  EXPECT_THAT(place("pacing: {memorySeconds: 2592001}"), HasSubstr("must be at most 2592000"));
+  EXPECT_THAT(place("pacing: {memorySeconds: 60, secondsBetweenMoves: 61}"),
+              HasSubstr("must be at most memorySeconds (60), found 61"));
+  EXPECT_THAT(place("pacing: {memorySeconds: 0, movesPerWorkload: 1}"),
+              HasSubstr("p.yaml:1:46: movesPerWorkload needs memorySeconds above 0"));
+  EXPECT_THAT(parsed("pacing: {movesPerWorkload: 2}").effective,
+              HasSubstr("\"memorySeconds\": 3600"));
+  EXPECT_EQ(rebalance::pacing_of(parsed("{}").policy).memory_seconds, 0U);
+}
+
 // What another file has once, a policy may name again.
 TEST(DeschedulerPolicy, AliasesAndMergeKeysAreExpanded) {
   const DeschedulerPolicy policy = parsed(R"(

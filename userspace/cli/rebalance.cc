@@ -69,7 +69,8 @@ int run_rebalance(const Options& options, const RebalanceOptions& rebalance_opti
   if (rebalance_options.compat == "upstream") policy.corrections = rebalance::Corrections::none();
   rebalance::CycleOptions plan_options;
   plan_options.explain = json;
-  const rebalance::RebalancePlan plan = rebalance::rebalance(policy, input->snapshot, plan_options);
+  const rebalance::RebalancePlan plan =
+      rebalance::rebalance(policy, input->snapshot, input->history, plan_options);
   if (json) {
     fmt::print("{}", plan_json(plan, input->snapshot));
   } else {

@@ -13,6 +13,7 @@
 #include "base/unique_fd.h"
 #include "cli/exit_code.h"
 #include "cli/pod_input.h"
+#include "intake/move_history.h"
 #include "intake/wall_time.h"
 #include "text/json_writer.h"
 
@@ -68,6 +69,21 @@ bool add_file(intake::ClusterSnapshotReader& reader, const std::string& path,
   return added.ok();
 }
 
+void read_history(const std::string& path, RebalanceInput& input, text::Findings& findings) {
+  if (path.empty()) return;
+  auto text = read_whole(path);
+  if (!text) {
+    findings.errors.push_back({{path, std::nullopt}, text.error().text()});
+    return;
+  }
+  auto moves = intake::parse_move_history(*text);
+  if (!moves) {
+    findings.errors.push_back(finding_of(path, moves.error()));
+    return;
+  }
+  input.history = std::move(*moves);
+}
+
 std::int64_t time_of_day() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -94,6 +110,7 @@ std::optional<RebalanceInput> load_rebalance_input(const RebalanceOptions& optio
   for (const std::string& each : options.metrics) add_file(reader, each, findings);
   RebalanceInput input;
   input.snapshot = reader.take(now);
+  read_history(options.history, input, findings);
   const auto text = read_whole(options.policy);
   if (!text) {
     findings.errors.push_back({{options.policy, std::nullopt}, text.error().text()});

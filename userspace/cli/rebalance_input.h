@@ -8,6 +8,7 @@
 #include "cli/rebalance_options.h"
 #include "intake/cluster_snapshot.h"
 #include "intake/descheduler_policy.h"
+#include "rebalance/move_memory.h"
 #include "rebalance/snapshot.h"
 #include "text/diagnostic.h"
 
@@ -16,6 +17,7 @@ namespace forestall::cli {
 struct RebalanceInput {
   intake::DeschedulerPolicy policy;
   rebalance::Snapshot snapshot;
+  rebalance::MoveHistory history;
 };
 
 // Reads all files. Nothing after an error, which is in `findings`. Priority classes are known if

@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "intake/wall_time.h"
 #include "model/pod.h"
 #include "text/json_writer.h"
 
@@ -54,6 +55,7 @@ class PlanWriter {
     for (const rebalance::ProfileRun& each : plan.profiles) write_profile(each);
     out_.end_list();
     write_evictions(plan.evictions);
+    if (plan.history) write_history(*plan.history);
     if (!plan.skipped.empty()) out_.member("skipped", plan.skipped);
     if (plan.fits_omitted) {
       out_.member("omitted", "fits of pods beyond the first 200,000 pairs of pods and nodes");
@@ -63,6 +65,24 @@ class PlanWriter {
   }
 
  private:
+  void write_history(const rebalance::MoveHistory& history) {
+    out_.key("history");
+    out_.begin_object();
+    out_.key("moves");
+    out_.begin_list();
+    for (const rebalance::Move& each : history) {
+      out_.begin_object();
+      out_.member("owner", each.owner);
+      out_.member("node", each.node);
+      out_.member("namespace", each.pod_namespace);
+      out_.member("pod", each.pod);
+      out_.member("time", intake::wall_time_text(each.time_ns));
+      out_.end_object();
+    }
+    out_.end_list();
+    out_.end_object();
+  }
+
   // By name, if there are any.
   void write_corrections(const rebalance::Corrections& corrections) {
     if (corrections.empty()) return;

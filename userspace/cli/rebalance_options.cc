@@ -40,6 +40,11 @@ void describe_rebalance(CLI::App& command, CommandLine& line) {
                   "which -o json lists (default: the policy's key compat, or upstream)")
       ->option_text("MODE")
       ->check(CLI::IsMember({"upstream", "fixed"}));
+  command
+      .add_option("--history", options.history,
+                  "What an earlier plan printed with -o json: pods that its moves concern are not "
+                  "moved again within the policy's pacing")
+      ->option_text("FILE");
   command.add_flag("--dry-run", options.dry_run,
                    "Accepted for compatibility: a plan from files never evicts");
   command

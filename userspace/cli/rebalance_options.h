@@ -17,6 +17,7 @@ struct RebalanceOptions {
   std::string policy;                // DeschedulerPolicy; empty in check-config: another check
   std::vector<std::string> cluster;  // files with API objects
   std::vector<std::string> metrics;
+  std::string history;   // moves of earlier plans; empty: none
   std::string now;       // RFC 3339; empty: the time of day
   std::string compat;    // "upstream", "fixed"; empty: as the policy has it
   bool dry_run = false;  // a plan from files evicts nothing in any case

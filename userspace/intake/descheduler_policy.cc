@@ -203,6 +203,32 @@ class ProfileReader {
   std::vector<rebalance::ProfilePlugin> configured_;
 };
 
+// Our own key.
+void read_pacing(PolicyMap& root, PolicyErrors& errors, rebalance::Policy& policy) {
+  constexpr std::uint64_t kMemoryMax = 30ULL * 86'400;
+  if (root.find("pacing") == nullptr) return;
+  rebalance::Pacing& pacing = policy.pacing.emplace();
+  const std::size_t before = errors.count();
+  PolicyMap map = root.map("pacing");
+  pacing.memory_seconds = map.amount("memorySeconds").value_or(rebalance::kMemorySeconds);
+  pacing.moves_per_workload = map.amount("movesPerWorkload");
+  pacing.seconds_between_moves = map.amount("secondsBetweenMoves").value_or(0);
+  map.finish();
+  if (errors.count() != before) return;
+  if (pacing.memory_seconds > kMemoryMax) {
+    map.error("memorySeconds", fmt::format("memorySeconds must be at most {}, found {}", kMemoryMax,
+                                           pacing.memory_seconds));
+  }
+  if (pacing.moves_per_workload && pacing.memory_seconds == 0) {
+    map.error("movesPerWorkload", "movesPerWorkload needs memorySeconds above 0");
+  }
+  if (pacing.seconds_between_moves > pacing.memory_seconds) {
+    map.error("secondsBetweenMoves",
+              fmt::format("secondsBetweenMoves must be at most memorySeconds ({}), found {}",
+                          pacing.memory_seconds, pacing.seconds_between_moves));
+  }
+}
+
 void read_top_level(PolicyMap& root, EffectivePolicy& effective, rebalance::Policy& policy) {
   if (const auto text = root.text("nodeSelector")) {
     const auto parsed = rebalance::parse_selector(*text);
@@ -253,6 +279,7 @@ std::optional<DeschedulerPolicy> parse_descheduler_policy(
   EffectivePolicy effective;
   effective.classes_known = classes != nullptr;
   read_top_level(root, effective, out.policy);
+  read_pacing(root, errors, out.policy);
   read_providers(root, errors, out.policy);
   for (const YamlNode& each : root.list("profiles")) {
     out.policy.profiles.push_back(

@@ -138,6 +138,14 @@ std::string to_json(const EffectivePolicy& effective, const rebalance::Policy& p
   out.member("apiVersion", "descheduler/v1alpha2");
   out.member("kind", "DeschedulerPolicy");
   if (!policy.corrections.empty()) out.member("compat", "fixed");
+  if (const rebalance::Pacing pacing = rebalance::pacing_of(policy); pacing.memory_seconds > 0) {
+    out.key("pacing");
+    out.begin_object();
+    out.member("memorySeconds", pacing.memory_seconds);
+    write_limit(out, "movesPerWorkload", pacing.moves_per_workload);
+    out.member("secondsBetweenMoves", pacing.seconds_between_moves);
+    out.end_object();
+  }
   if (effective.node_selector) out.member("nodeSelector", *effective.node_selector);
   write_limit(out, "maxNoOfPodsToEvictPerNode", policy.evictions_per_node);
   write_limit(out, "maxNoOfPodsToEvictPerNamespace", policy.evictions_per_namespace);

@@ -22,7 +22,8 @@ struct RenamedKey {
 };
 
 constexpr std::array kTopLevelKeys{
-    RenamedKey{"nodeSelector", "nodeSelector"},
+    RenamedKey{"compat", "compat"},  // this and the next one are ours
+    RenamedKey{"pacing", "pacing"}, RenamedKey{"nodeSelector", "nodeSelector"},
     RenamedKey{"maxNoOfPodsToEvictPerNode", "maxNoOfPodsToEvictPerNode"},
     RenamedKey{"maxNoOfPodsToEvictPerNamespace", "maxNoOfPodsToEvictPerNamespace"}};
 constexpr std::array kEvictorKeys{RenamedKey{"evictLocalStoragePods", "evictLocalStoragePods"},

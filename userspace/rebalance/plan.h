@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rebalance/corrections.h"
+#include "rebalance/move_memory.h"
 
 namespace forestall::rebalance {
 
@@ -58,7 +59,7 @@ struct PodEviction {
   std::string profile;
   std::string plugin;
   std::string reason;
-  // By the API server, or because no node has room for it; empty: evicted.
+  // By the API server, by the pacing, or because no node has room for it; empty: evicted.
   std::string refused;
   // Index in the snapshot of the node with room for it, if room-first is corrected.
   std::optional<std::size_t> destination = {};
@@ -86,7 +87,9 @@ struct RebalancePlan {
   std::vector<ProfileRun> profiles;
   std::vector<PodEviction> evictions;  // of all plugins, in order
   std::string skipped;                 // why no plugin ran
-  bool fits_omitted = false;           // too many pairs of pods and nodes
+  // What the next plan needs to remember; nothing: the policy has no memory.
+  std::optional<MoveHistory> history;
+  bool fits_omitted = false;  // too many pairs of pods and nodes
 };
 
 }  // namespace forestall::rebalance

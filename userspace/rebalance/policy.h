@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "rebalance/corrections.h"
+#include "rebalance/move_memory.h"
 #include "rebalance/selector.h"
 
 namespace forestall::rebalance {
@@ -162,6 +163,7 @@ struct Profile {
 
 struct Policy {
   Corrections corrections;
+  std::optional<Pacing> pacing;  // nothing: see pacing_of()
   LabelSelector node_selector;
   std::optional<std::uint64_t> evictions_per_node;
   std::optional<std::uint64_t> evictions_per_namespace;
@@ -170,5 +172,9 @@ struct Policy {
   bool prometheus = false;
   std::vector<Profile> profiles;
 };
+
+// As given. Otherwise moves are remembered for an hour if there are corrections, and not at all if
+// the policy decides as the descheduler.
+[[nodiscard]] Pacing pacing_of(const Policy& policy);
 
 }  // namespace forestall::rebalance

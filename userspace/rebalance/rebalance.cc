@@ -17,20 +17,29 @@ constexpr std::size_t kNodesMin = 2;
 // One cycle over all profiles.
 class Cycle {
  public:
-  Cycle(const Policy& policy, const Snapshot& snapshot, const CycleOptions& options)
+  Cycle(const Policy& policy, const Snapshot& snapshot, const MoveHistory& history,
+        const CycleOptions& options)
       : policy_(policy),
         view_(snapshot, policy.corrections),
         nodes_(ready_nodes(view_, policy.node_selector)),
         counts_(policy, view_),
+        memory_(pacing_of(policy), history, view_),
         explain_{options.explain, options.fits_max} {}
 
   RebalancePlan run() {
+    run_all();
+    if (pacing_of(policy_).memory_seconds > 0) plan_.history = memory_.moves();
+    return std::move(plan_);
+  }
+
+ private:
+  void run_all() {
     plan_.corrections = policy_.corrections;
     for (const Profile& each : policy_.profiles) plan_.profiles.push_back({each.name, {}});
     if (nodes_.size() < kNodesMin) {
       plan_.skipped =
           "the cluster size is 0 or 1 meaning eviction causes service disruption or degradation";
-      return std::move(plan_);
+      return;
     }
     for (std::size_t i = 0; i < policy_.profiles.size(); ++i) {
       for (const ProfilePlugin& each : policy_.profiles[i].deschedule) {
@@ -42,17 +51,16 @@ class Cycle {
         run_one(i, each, ExtensionPoint::balance);
       }
     }
-    return std::move(plan_);
   }
 
- private:
   void run_one(std::size_t profile, const ProfilePlugin& plugin, ExtensionPoint point) {
     const Profile& of = policy_.profiles[profile];
     PluginReport run;
     run.plugin = plugin.name;
     run.point = point;
     const DefaultEvictor evictor(view_, of.evictor);
-    PluginSession session(view_, policy_, evictor, nodes_, counts_, explain_, of.name, run);
+    PluginSession session(view_, policy_, evictor, nodes_, counts_, memory_, explain_, of.name,
+                          run);
     std::visit([&](const auto& args) { run_plugin(session, args); }, plugin.args);
     if (session.fits_omitted()) plan_.fits_omitted = true;
     std::set<PodIndex> gone;  // a plugin may evict a pod twice
@@ -67,11 +75,19 @@ class Cycle {
   ClusterView view_;
   std::vector<NodeIndex> nodes_;
   EvictionCounts counts_;
+  MoveMemory memory_;
   ExplainOptions explain_;
   RebalancePlan plan_;
 };
 
 }  // namespace
+
+Pacing pacing_of(const Policy& policy) {
+  if (policy.pacing) return *policy.pacing;
+  Pacing pacing;
+  if (!policy.corrections.empty()) pacing.memory_seconds = kMemorySeconds;
+  return pacing;
+}
 
 std::string_view to_string(PodProtection each) {
   switch (each) {
@@ -113,9 +129,14 @@ std::string_view to_string(NodeClass each) {
   return "";
 }
 
+RebalancePlan rebalance(const Policy& policy, const Snapshot& snapshot, const MoveHistory& history,
+                        const CycleOptions& options) {
+  return Cycle(policy, snapshot, history, options).run();
+}
+
 RebalancePlan rebalance(const Policy& policy, const Snapshot& snapshot,
                         const CycleOptions& options) {
-  return Cycle(policy, snapshot, options).run();
+  return rebalance(policy, snapshot, MoveHistory(), options);
 }
 
 }  // namespace forestall::rebalance

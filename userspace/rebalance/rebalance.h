@@ -19,7 +19,11 @@ struct CycleOptions {
   std::size_t fits_max = 200'000;
 };
 
-// One descheduling cycle. REQUIRES: sort(snapshot) was called.
+// One descheduling cycle. `history` is what earlier plans moved: RebalancePlan::history of the last
+// one. REQUIRES: sort(snapshot) was called.
+[[nodiscard]] RebalancePlan rebalance(const Policy& policy, const Snapshot& snapshot,
+                                      const MoveHistory& history, const CycleOptions& options = {});
+// Without earlier plans.
 [[nodiscard]] RebalancePlan rebalance(const Policy& policy, const Snapshot& snapshot,
                                       const CycleOptions& options = {});
 

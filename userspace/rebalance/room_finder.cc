@@ -192,6 +192,7 @@ std::optional<NodeIndex> RoomFinder::find(PodIndex index, const Rooms& rooms) {
     if (view_.node(node).name == pod.node) return true;
     if (rooms.accepts && !rooms.accepts(node)) return false;
     if (!has_resources(view_, index, node)) return false;
+    if (memory_ != nullptr && memory_->left(index, node)) return true;
     if (!fits_eligible(view_, index, node)) return true;
     const double used =
         std::max(share_with(view_, pod, node, kCpu), share_with(view_, pod, node, kMemory));

@@ -15,6 +15,7 @@
 
 #include "rebalance/cluster_view.h"
 #include "rebalance/eligible_nodes.h"
+#include "rebalance/move_memory.h"
 
 namespace forestall::rebalance {
 
@@ -32,9 +33,9 @@ struct Rooms {
 // kept.
 class RoomFinder {
  public:
-  // `view` must outlive this object.
-  explicit RoomFinder(const ClusterView& view)
-      : view_(view), pools_with_(view.snapshot().nodes.size()) {}
+  // Both must outlive this object. Without a memory pods may go back to a node that they left.
+  explicit RoomFinder(const ClusterView& view, const MoveMemory* memory = nullptr)
+      : view_(view), memory_(memory), pools_with_(view.snapshot().nodes.size()) {}
 
   // Of the 8 least used nodes that the pod fits, its own excluded: the one with the fewest pods of
   // its first owner, then the one whose fuller resource (cpu or memory, by requests) is the least
@@ -76,6 +77,7 @@ class RoomFinder {
   void count_siblings();
 
   const ClusterView& view_;
+  const MoveMemory* memory_;
   std::size_t followed_ = 0;  // changes of the view that are counted
   std::map<std::pair<const NodeIndex*, std::size_t>, Pool> pools_;
   std::vector<std::vector<Pool*>> pools_with_;  // by node

@@ -94,16 +94,18 @@ EvictResult EvictionCounts::evict(PodIndex index, std::string& refusal) {
 
 PluginSession::PluginSession(ClusterView& view, const Policy& policy, const DefaultEvictor& evictor,
                              std::span<const NodeIndex> nodes, EvictionCounts& counts,
-                             ExplainOptions& explain, std::string profile, PluginReport& run)
+                             MoveMemory& memory, ExplainOptions& explain, std::string profile,
+                             PluginReport& run)
     : view_(view),
       policy_(policy),
       evictor_(evictor),
       nodes_(nodes),
       counts_(counts),
+      memory_(memory),
       explain_(explain),
       profile_(std::move(profile)),
       run_(run),
-      room_finder_(view) {}
+      room_finder_(view, &memory) {}
 
 void PluginSession::consider(PodIndex pod) {
   if (!explain_.reasons) return;
@@ -129,7 +131,11 @@ void PluginSession::note_limit(const char* message) {
 }
 
 EvictResult PluginSession::evict(PodIndex pod, std::string reason, const Rooms* rooms) {
-  std::string refusal;
+  std::string refusal = memory_.refusal(pod);
+  if (!refusal.empty()) {
+    run_.evictions.push_back({pod, profile_, run_.plugin, std::move(reason), std::move(refusal)});
+    return EvictResult::refused;
+  }
   std::optional<NodeIndex> destination;
   // A pod without an owner does not come back, and one that has ended takes no room.
   const bool comes_back = is_live(view_.pod(pod)) && !view_.pod(pod).owners.empty();
@@ -154,6 +160,7 @@ EvictResult PluginSession::evict(PodIndex pod, std::string reason, const Rooms* 
           {pod, profile_, run_.plugin, std::move(reason), refusal, destination});
       break;
   }
+  if (result == EvictResult::evicted) memory_.add(pod);
   if (destination) view_.move(pod, *destination);
   return result;
 }

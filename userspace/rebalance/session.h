@@ -13,6 +13,7 @@
 
 #include "rebalance/cluster_view.h"
 #include "rebalance/default_evictor.h"
+#include "rebalance/move_memory.h"
 #include "rebalance/plan.h"
 #include "rebalance/policy.h"
 #include "rebalance/room_finder.h"
@@ -22,7 +23,8 @@ namespace forestall::rebalance {
 // What became of one eviction.
 enum class EvictResult : std::uint8_t {
   evicted,
-  refused,  // by the API server, or because the pod has no UID or no other node has room for it
+  // By the API server or the pacing, or because the pod has no UID or no other node has room.
+  refused,
   total_limit,
   node_limit,
   namespace_limit,
@@ -58,8 +60,8 @@ class PluginSession {
  public:
   // All must outlive this object.
   PluginSession(ClusterView& view, const Policy& policy, const DefaultEvictor& evictor,
-                std::span<const NodeIndex> nodes, EvictionCounts& counts, ExplainOptions& explain,
-                std::string profile, PluginReport& run);
+                std::span<const NodeIndex> nodes, EvictionCounts& counts, MoveMemory& memory,
+                ExplainOptions& explain, std::string profile, PluginReport& run);
 
   [[nodiscard]] const ClusterView& view() const { return view_; }
   [[nodiscard]] const Policy& policy() const { return policy_; }
@@ -70,8 +72,9 @@ class PluginSession {
 
   // Records the pod as considered, with all reasons, if the plan is to explain them.
   void consider(PodIndex pod);
-  // If room-first is corrected, a live pod with an owner is evicted only if there is a node for it
-  // (null: among those that nodeFit considers), where its requests are booked.
+  // If room-first is corrected, a live pod with an owner is evicted only if
+  // there is a node for it (null: among those that nodeFit considers), where its requests are
+  // booked.
   [[nodiscard]] EvictResult evict(PodIndex pod, std::string reason, const Rooms* rooms = nullptr);
 
   // Records a limit that stopped an eviction.
@@ -86,6 +89,7 @@ class PluginSession {
   const DefaultEvictor& evictor_;
   std::span<const NodeIndex> nodes_;
   EvictionCounts& counts_;
+  MoveMemory& memory_;
   ExplainOptions& explain_;
   std::string profile_;
   PluginReport& run_;

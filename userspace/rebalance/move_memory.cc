@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rebalance/move_memory.h"
+
+#include <algorithm>
+
+namespace forestall::rebalance {
+namespace {
+
+std::int64_t elapsed_seconds(std::int64_t now_ns, std::int64_t time_ns) {
+  return std::max<std::int64_t>(now_ns - time_ns, 0) / kNanosPerUnit;
+}
+
+}  // namespace
+
+MoveMemory::MoveMemory(const Pacing& pacing, const MoveHistory& history, const ClusterView& view)
+    : pacing_(pacing), view_(view) {
+  const auto kept = static_cast<Nanos>(pacing.memory_seconds) * kNanosPerUnit;
+  for (const Move& each : history) {
+    const Nanos age = Nanos{view.now_ns()} - each.time_ns;
+    // A clock that was set back must not make a move last for ever.
+    if (age >= kept || age <= -kept) continue;
+    by_owner_[each.owner].push_back(moves_.size());
+    moves_.push_back(each);
+  }
+  before_ = moves_.size();
+}
+
+const std::vector<std::size_t>* MoveMemory::moves_of(PodIndex pod) const {
+  const auto& owners = view_.pod(pod).owners;
+  if (owners.empty() || moves_.empty()) return nullptr;
+  const auto found = by_owner_.find(std::string(owners.front().uid));
+  return found == by_owner_.end() ? nullptr : &found->second;
+}
+
+std::string MoveMemory::refusal(PodIndex index) const {
+  const auto* const moves = moves_of(index);
+  if (moves == nullptr) return "";
+  const ClusterPod& pod = view_.pod(index);
+  for (const std::size_t each : *moves) {
+    const Move& move = moves_[each];
+    const std::int64_t ago = elapsed_seconds(view_.now_ns(), move.time_ns);
+    // Times of creation are whole seconds.
+    if (each < before_ && (pod.created_ns == 0 || pod.created_ns + kNanosPerUnit > move.time_ns)) {
+      return "a pod of its workload was moved " + std::to_string(ago) +
+             " s ago, and this one was created since then";
+    }
+    if (static_cast<std::uint64_t>(ago) < pacing_.seconds_between_moves) {
+      return "a pod of its workload was moved " + std::to_string(ago) + " s ago, of at least " +
+             std::to_string(pacing_.seconds_between_moves) + " s between moves";
+    }
+  }
+  if (pacing_.moves_per_workload && moves->size() >= *pacing_.moves_per_workload) {
+    return "its workload had " + std::to_string(moves->size()) + " moves within " +
+           std::to_string(pacing_.memory_seconds) + " s, of at most " +
+           std::to_string(*pacing_.moves_per_workload);
+  }
+  return "";
+}
+
+bool MoveMemory::left(PodIndex pod, NodeIndex node) const {
+  const auto* const moves = moves_of(pod);
+  return moves != nullptr && std::ranges::any_of(*moves, [&](std::size_t each) {
+           return moves_[each].node == view_.node(node).name;
+         });
+}
+
+void MoveMemory::add(PodIndex index) {
+  const ClusterPod& pod = view_.pod(index);
+  if (pacing_.memory_seconds == 0 || pod.owners.empty()) return;
+  by_owner_[std::string(pod.owners.front().uid)].push_back(moves_.size());
+  moves_.push_back({std::string(pod.owners.front().uid), std::string(pod.node),
+                    std::string(pod.pod_namespace), std::string(pod.name), view_.now_ns()});
+}
+
+}  // namespace forestall::rebalance

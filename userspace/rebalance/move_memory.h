@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which pods were moved before: what ends loops and paces the moves of a workload. Input and output
+// of a plan, because the plan itself remembers nothing.
+//
+// The replacement of a moved pod has another name and UID, and the scheduler decides where it runs.
+// What connects both is the owner: of an owner whose pod was moved, each pod that was created since
+// then may be the replacement.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "rebalance/cluster_view.h"
+
+namespace forestall::rebalance {
+
+// A pod that was evicted so that its replacement runs elsewhere.
+struct Move {
+  std::string owner;  // UID of its first owner
+  std::string node;   // that it left
+  std::string pod_namespace;
+  std::string pod;
+  std::int64_t time_ns = 0;  // CLOCK_REALTIME
+
+  friend bool operator==(const Move&, const Move&) = default;
+};
+
+using MoveHistory = std::vector<Move>;
+
+inline constexpr std::uint64_t kMemorySeconds = 3600;
+
+struct Pacing {
+  // How long a move is remembered. 0: not at all.
+  std::uint64_t memory_seconds = 0;
+  // Moves of one workload within that time.
+  std::optional<std::uint64_t> moves_per_workload;
+  // Between two moves of one workload; at most memory_seconds.
+  std::uint64_t seconds_between_moves = 0;
+
+  friend bool operator==(const Pacing&, const Pacing&) = default;
+};
+
+class MoveMemory {
+ public:
+  // Moves that are older than the memory's time are forgotten. `view` must outlive this object.
+  MoveMemory(const Pacing& pacing, const MoveHistory& history, const ClusterView& view);
+
+  // Why the pod may not be moved now; empty: it may. Pods without an owner are not paced, because
+  // nothing replaces them.
+  [[nodiscard]] std::string refusal(PodIndex pod) const;
+  // Whether a pod of this pod's owner left the node within the time, so that none goes back there.
+  [[nodiscard]] bool left(PodIndex pod, NodeIndex node) const;
+  // The pod was evicted by this plan.
+  void add(PodIndex pod);
+
+  // All that is remembered, for the next plan.
+  [[nodiscard]] const MoveHistory& moves() const { return moves_; }
+
+ private:
+  [[nodiscard]] const std::vector<std::size_t>* moves_of(PodIndex pod) const;
+
+  const Pacing pacing_;
+  const ClusterView& view_;
+  MoveHistory moves_;
+  std::size_t before_ = 0;  // so many are of earlier plans
+  std::unordered_map<std::string, std::vector<std::size_t>> by_owner_;
+};
+
+}  // namespace forestall::rebalance

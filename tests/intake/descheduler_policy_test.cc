@@ -46,6 +46,18 @@ struct ArgsRow {
 };
 
 const ArgsRow kRefused[] = {
+    {"NodePressure", "{secondsToCrossing: 0}",
+     "secondsToCrossing must be a number from 1 to 86400, found 0"},
+    {"NodePressure", "{consecutiveReports: 101}",
+     "consecutiveReports must be a number from 1 to 100, found 101"},
+    {"NodePressure", "{stallPercent: {full: 100.5}}",
+     "full must be a percentage from 0 to 100, found 100.5"},
+    {"NodePressure", "{stallPercent: {half: 1}}",
+     "strict decoding error: unknown field \"stallPercent.half\""},
+    {"NodePressure", "{destinationHeadroomPercent: much}",
+     "destinationHeadroomPercent: expected a number, found 'much'"},
+    {"NodePressure", "{evictableNamespaces: {include: [a]}}",
+     "only Exclude namespaces can be set, inclusion is not supported"},
     {"LowNodeUtilization", "{}",
      "thresholds config is not valid: no resource threshold is configured"},
     {"LowNodeUtilization", "{thresholds: {cpu: 101}, targetThresholds: {cpu: 100}}",

@@ -21,7 +21,7 @@ using testing::IsEmpty;
 constexpr std::int64_t kSecond = 1'000'000'000;
 const char* const kAnyAge = "{maxPodLifeTimeSeconds: 1}";
 
-// Seconds before kNow.
+// Seconds before the plan.
 PodText created(int seconds, const std::string& owner = "ReplicaSet/rs") {
   const int minute = seconds / 60;
   const int rest = seconds % 60;

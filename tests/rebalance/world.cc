@@ -14,7 +14,7 @@ namespace forestall::rebalance::test {
 namespace {
 
 constexpr std::string_view kBalance[] = {"LowNodeUtilization", "HighNodeUtilization",
-                                         "RemoveDuplicates",
+                                         "NodePressure", "RemoveDuplicates",
                                          "RemovePodsViolatingTopologySpreadConstraint"};
 
 }  // namespace

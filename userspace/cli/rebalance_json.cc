@@ -178,6 +178,7 @@ class PlanWriter {
     write_map(out_, "usagePercent", node.percent);
     write_map(out_, "thresholdPercent", node.threshold);
     write_map(out_, "targetPercent", node.target);
+    if (!node.detail.empty()) out_.member("detail", node.detail);
     out_.end_object();
   }
 

@@ -25,9 +25,12 @@ constexpr std::array kDeschedulePlugins{
 constexpr std::array kBalancePlugins{
     std::string_view("HighNodeUtilization"),
     std::string_view("LowNodeUtilization"),
+    std::string_view("NodePressure"),
     std::string_view("RemoveDuplicates"),
     std::string_view("RemovePodsViolatingTopologySpreadConstraint"),
 };
+
+constexpr std::string_view kNodePressure = "NodePressure";
 
 constexpr std::array kLifeTimeStates{
     // phases of a pod
@@ -205,6 +208,50 @@ rebalance::PluginArgs read_high(PolicyMap& args) {
   return high;
 }
 
+// A percentage under `key`, which may be missing.
+std::optional<double> read_percent(PolicyMap& args, std::string_view key) {
+  constexpr double kMost = 100;
+  const auto percent = args.number(key);
+  if (percent && !(*percent >= 0 && *percent <= kMost)) {
+    args.error(key, fmt::format("{} must be a percentage from 0 to 100, found {}", key, *percent));
+  }
+  return percent;
+}
+
+// A number from 1 to `most` under `key`.
+std::uint64_t read_count(PolicyMap& args, std::string_view key, std::uint64_t otherwise,
+                         std::uint64_t most) {
+  const auto given = args.amount(key);
+  if (!given || (*given >= 1 && *given <= most)) return given.value_or(otherwise);
+  args.error(key, fmt::format("{} must be a number from 1 to {}, found {}", key, most, *given));
+  return otherwise;
+}
+
+rebalance::PluginArgs read_node_pressure(PolicyMap& args) {
+  constexpr std::uint64_t kDay = 86'400;
+  constexpr std::uint64_t kReportsMax = 100;
+  rebalance::NodePressureArgs out;
+  out.seconds_to_crossing = static_cast<double>(read_count(
+      args, "secondsToCrossing", static_cast<std::uint64_t>(out.seconds_to_crossing), kDay));
+  if (args.find("stallPercent") != nullptr) {
+    PolicyMap stall = args.map("stallPercent");
+    out.some_stall = read_percent(stall, "some");
+    out.full_stall = read_percent(stall, "full");
+    stall.finish();
+  }
+  out.consecutive_reports =
+      read_count(args, "consecutiveReports", out.consecutive_reports, kReportsMax);
+  out.max_report_age_seconds =
+      read_count(args, "maxReportAgeSeconds", out.max_report_age_seconds, kDay);
+  out.destination_headroom_percent =
+      read_percent(args, "destinationHeadroomPercent").value_or(out.destination_headroom_percent);
+  out.excluded_namespaces = read_evictable(args);
+  PolicyMap limits = args.map("evictionLimits");
+  out.evictions_per_node = limits.amount("node");
+  limits.finish();
+  return out;
+}
+
 rebalance::PluginArgs read_node_affinity(PolicyMap& args) {
   rebalance::NodeAffinityArgs out{read_scope(args), args.texts("nodeAffinityType")};
   if (out.types.empty()) args.error("nodeAffinityType", "nodeAffinityType needs to be set");
@@ -339,6 +386,7 @@ rebalance::PluginArgs read_known(std::string_view plugin, PolicyMap& args) {
   if (plugin == "RemovePodsHavingTooManyRestarts") return read_restarts(args);
   if (plugin == "PodLifeTime") return read_life_time(args);
   if (plugin == "RemoveFailedPods") return read_failed(args);
+  if (plugin == kNodePressure) return read_node_pressure(args);
   return rebalance::InterPodAntiAffinityArgs{read_scope(args)};
 }
 

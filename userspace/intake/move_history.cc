@@ -11,8 +11,10 @@ namespace {
 
 Result<rebalance::Move> read_move(const text::JsonValue& value) {
   rebalance::Move move;
-  move.owner = std::string(TRY(TRY(value.at("owner")).string()));
-  move.node = std::string(TRY(TRY(value.at("node")).string()));
+  const text::JsonValue owner = TRY(value.at("owner"));
+  const text::JsonValue node = TRY(value.at("node"));
+  move.owner = std::string(TRY(owner.string()));
+  move.node = std::string(TRY(node.string()));
   move.pod_namespace = TRY(value.text("namespace"));
   move.pod = TRY(value.text("pod"));
   const text::JsonValue time = TRY(value.at("time"));

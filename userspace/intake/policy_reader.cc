@@ -104,6 +104,14 @@ std::optional<std::int64_t> PolicyMap::integer(std::string_view key) {
   return number;
 }
 
+std::optional<double> PolicyMap::number(std::string_view key) {
+  const YamlNode* const node = find(key);
+  if (node == nullptr) return std::nullopt;
+  const auto number = number_of<double>(*node);
+  if (!number) errors_.add(node->at, expected(path_ + std::string(key), "a number", *node));
+  return number;
+}
+
 const std::vector<YamlNode>& PolicyMap::list(std::string_view key) {
   static const std::vector<YamlNode> kNone;
   const YamlNode* const node = find(key);

@@ -51,6 +51,7 @@ class PolicyMap {
   [[nodiscard]] bool boolean(std::string_view key, bool otherwise = false);
   [[nodiscard]] std::optional<std::uint64_t> amount(std::string_view key);
   [[nodiscard]] std::optional<std::int64_t> integer(std::string_view key);
+  [[nodiscard]] std::optional<double> number(std::string_view key);
   [[nodiscard]] std::vector<std::string> texts(std::string_view key);
   [[nodiscard]] std::vector<std::int64_t> integers(std::string_view key);
   // Resource to percentage. Nothing: missing.

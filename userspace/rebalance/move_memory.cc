@@ -17,7 +17,7 @@ MoveMemory::MoveMemory(const Pacing& pacing, const MoveHistory& history, const C
   const auto kept = static_cast<Nanos>(pacing.memory_seconds) * kNanosPerUnit;
   for (const Move& each : history) {
     const Nanos age = Nanos{view.now_ns()} - each.time_ns;
-    // A clock that was set back must not make a move last for ever.
+    // A clock that was set back must not keep a move in the memory without end.
     if (age >= kept || age <= -kept) continue;
     by_owner_[each.owner].push_back(moves_.size());
     moves_.push_back(each);

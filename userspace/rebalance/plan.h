@@ -37,6 +37,7 @@ struct ClassifiedNode {
   Percents percent;
   Percents threshold;
   Percents target;
+  std::string detail;  // of NodePressure: what is wrong with the node, or with its report
 };
 
 // All reasons of one filter against a pod; none: it passed.

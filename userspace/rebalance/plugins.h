@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ten plugins. Each one evicts through its session and records there why it ended.
+// The ten plugins of the descheduler, and NodePressure. Each one evicts through its session and
+// records there why it ended.
 #pragma once
 
 #include "rebalance/policy.h"
@@ -25,5 +26,7 @@ void run_plugin(PluginSession& session, const TopologySpreadArgs& args);
 void run_plugin(PluginSession& session, const TooManyRestartsArgs& args);
 // PodLifeTime and RemoveFailedPods: old pods, and pods in certain states.
 void run_plugin(PluginSession& session, const PodLifeTimeArgs& args);
+// Pods of nodes whose memory will be short soon, by the reports of the nodes.
+void run_plugin(PluginSession& session, const NodePressureArgs& args);
 
 }  // namespace forestall::rebalance

@@ -144,10 +144,23 @@ struct PodLifeTimeArgs {
   bool failed_only = false;
 };
 
+// Not of the descheduler. What makes a node a source: a threshold of memory that is crossed within
+// the time, or a stall above a limit.
+struct NodePressureArgs {
+  double seconds_to_crossing = 600;
+  std::optional<double> some_stall;  // percent of the time
+  std::optional<double> full_stall = 10;
+  std::uint64_t consecutive_reports = 3;  // that must agree
+  std::uint64_t max_report_age_seconds = 120;
+  double destination_headroom_percent = 10;  // of its memory, that a destination keeps
+  std::set<std::string, std::less<>> excluded_namespaces;
+  std::optional<std::uint64_t> evictions_per_node;
+};
+
 using PluginArgs =
     std::variant<LowNodeUtilizationArgs, HighNodeUtilizationArgs, RemoveDuplicatesArgs,
                  InterPodAntiAffinityArgs, NodeAffinityArgs, NodeTaintsArgs, TopologySpreadArgs,
-                 TooManyRestartsArgs, PodLifeTimeArgs>;
+                 TooManyRestartsArgs, PodLifeTimeArgs, NodePressureArgs>;
 
 struct ProfilePlugin {
   std::string name;

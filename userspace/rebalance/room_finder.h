@@ -26,6 +26,7 @@ struct Rooms {
   // no larger one later.
   std::function<bool(NodeIndex)> accepts = {};
   const Amounts* usage = nullptr;
+  bool required = false;  // whether or not room-first is corrected
 };
 
 // Searches few nodes for each pod, however many there are: nodes stand in the order of their use,

@@ -107,12 +107,13 @@ PluginSession::PluginSession(ClusterView& view, const Policy& policy, const Defa
       run_(run),
       room_finder_(view, &memory) {}
 
-void PluginSession::consider(PodIndex pod) {
+void PluginSession::consider(PodIndex pod, std::string problem) {
   if (!explain_.reasons) return;
   ConsideredPod& considered = run_.pods.emplace_back();
   considered.pod = pod;
   considered.filter = evictor_.filter_reasons(pod);
   considered.pre_eviction = evictor_.pre_eviction_reasons(pod);
+  if (!problem.empty()) considered.filter.push_back(std::move(problem));
   const std::size_t nodes = view_.snapshot().nodes.size();
   if (explain_.fits_left < nodes) {
     fits_omitted_ = true;
@@ -139,7 +140,9 @@ EvictResult PluginSession::evict(PodIndex pod, std::string reason, const Rooms* 
   std::optional<NodeIndex> destination;
   // A pod without an owner does not come back, and one that has ended takes no room.
   const bool comes_back = is_live(view_.pod(pod)) && !view_.pod(pod).owners.empty();
-  if (view_.corrects(Correction::room_first) && comes_back) {
+  const bool wants_room =
+      view_.corrects(Correction::room_first) || (rooms != nullptr && rooms->required);
+  if (wants_room && comes_back) {
     const Rooms anywhere{.nodes = evictor_.fit_nodes()};
     destination = room_finder_.find(pod, rooms == nullptr ? anywhere : *rooms);
     if (!destination) {

@@ -71,8 +71,9 @@ class PluginSession {
   [[nodiscard]] PluginReport& run() { return run_; }
 
   // Records the pod as considered, with all reasons, if the plan is to explain them.
-  void consider(PodIndex pod);
-  // If room-first is corrected, a live pod with an owner is evicted only if
+  // `problem` is why it is not considered further; empty: it is.
+  void consider(PodIndex pod, std::string problem = {});
+  // If room-first is corrected, or the room required, a live pod with an owner is evicted only if
   // there is a node for it (null: among those that nodeFit considers), where its requests are
   // booked.
   [[nodiscard]] EvictResult evict(PodIndex pod, std::string reason, const Rooms* rooms = nullptr);

@@ -66,6 +66,18 @@ TEST_F(EventBroadcastTest, CopiesNothingWithoutSubscribers) {
   EXPECT_EQ(broadcast_->take_dropped(), 0U);
 }
 
+TEST_F(EventBroadcastTest, HandsOverKillsWithoutSubscribersIfTheyAreWanted) {
+  Record kill = record_of(2, 1);
+  kill.begun = BegunKill{};
+  broadcast_->write(kill);
+  EXPECT_FALSE(has_news(*broadcast_));
+  broadcast_->set_wants_kills();
+  broadcast_->write(record_of(1, 1));
+  broadcast_->write(kill);
+  evaluate(1);
+  EXPECT_THAT(drain(), testing::ElementsAre(2));
+}
+
 TEST_F(EventBroadcastTest, HandsOverInOrder) {
   broadcast_->set_watchers(1);
   evaluate(1);

@@ -333,6 +333,32 @@ TEST_F(AgentServiceTest, StreamsRecords) {
   EXPECT_EQ(all->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
+// Of a client that was away, such as a process that was started again.
+TEST_F(AgentServiceTest, StreamsRecentKillsFirst) {
+  for (std::uint64_t sequence = 1; sequence <= 2; ++sequence) {
+    Record record = record_of(sequence, Action::kill);
+    record.begun = BegunKill{sequence == 1, KillState::in_flight};  // the first is a dry run
+    broadcast_->write(record);
+  }
+  {
+    // The server has accepted them.
+    grpc::ClientContext other;
+    v1::GetStatusResponse response;
+    ASSERT_TRUE(stub_->GetStatus(&other, {}, &response).ok());
+  }
+  grpc::ClientContext call;
+  v1::WatchRecordsRequest request;
+  request.set_recent_kills_ns(Duration(std::chrono::minutes(1)).count());
+  const auto records = stub_->WatchRecords(&call, request);
+  v1::WatchRecordsResponse next;
+  ASSERT_TRUE(records->Read(&next));
+  EXPECT_EQ(next.record().sequence(), 2U);
+  broadcast_->write(record_of(3, Action::none));
+  ASSERT_TRUE(records->Read(&next));
+  EXPECT_EQ(next.record().sequence(), 3U);
+  call.TryCancel();
+}
+
 TEST_F(AgentServiceTest, StreamsEventsOfTheRequestedKinds) {
   grpc::ClientContext call;
   v1::WatchEventsRequest request;

@@ -29,7 +29,9 @@ void EventBroadcast::report() {
 }
 
 void EventBroadcast::write(const Record& record) {
-  if (!watched_.load(std::memory_order_relaxed)) return;
+  const bool is_watched = watched_.load(std::memory_order_relaxed);
+  const bool is_kill = record.begun || record.outcome;
+  if (!is_watched && !(is_kill && wants_kills_.load(std::memory_order_relaxed))) return;
   // Some kills have no evaluation of their own. Clearing this makes the next evaluation report
   // which thresholds are met since the kill.
   if (record.decision.action == Action::kill) met_.reset();

@@ -2,9 +2,10 @@
 // Passes every record, and a summary of every evaluation, from the loop to the clients that watch
 // over gRPC.
 //
-// Without clients, nothing is copied. With clients, a record is copied into a slot
-// (base/slot_ring.h) and the server's thread is woken. Without a free slot the record is dropped
-// and counted, because the loop must not wait.
+// Without clients, nothing but records of kills is copied, and those only if a server keeps them
+// for a client that is away. With clients, each record is copied into a slot (base/slot_ring.h) and
+// the server's thread is woken. Without a free slot the record is dropped and counted, because the
+// loop must not wait.
 #pragma once
 
 #include <atomic>
@@ -49,8 +50,10 @@ class EventBroadcast final : public RecordSink, public EvaluationListener {
 
   // The members below are for the server's thread.
 
-  // Sets the number of clients; with 0 the loop publishes nothing.
+  // Sets the number of clients; with 0 the loop publishes no more than kills.
   void set_watchers(std::size_t watchers) { watched_.store(watchers > 0); }
+  // Kills are published without clients too, until the broadcast ends.
+  void set_wants_kills() { wants_kills_.store(true); }
   // Readable if something was published.
   [[nodiscard]] int fd() const { return news_.get(); }
   // Visits everything published, in the order of decisions. A visitor must not keep its argument.
@@ -66,6 +69,7 @@ class EventBroadcast final : public RecordSink, public EvaluationListener {
 
   const UniqueFd news_;
   std::atomic<bool> watched_{false};
+  std::atomic<bool> wants_kills_{false};
   std::atomic<std::uint64_t> dropped_{0};
   SlotRing<Record, kRecords> records_;
   SlotRing<EvaluationNote, kEvaluations> evaluations_;

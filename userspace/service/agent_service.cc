@@ -100,6 +100,7 @@ class AgentService::WatchCall final : public wire::GrpcCall {
       return;
     }
     wanted_ = wanted(request);
+    before_ = service_.kept_for(request);
     place_ = log_.end();
     watches_ = true;
     ++watchers_;
@@ -113,6 +114,11 @@ class AgentService::WatchCall final : public wire::GrpcCall {
                            "the request is not a valid " + Request::descriptor()->full_name());
     }
     if (!watches_) return GrpcStep::wait();
+    if (!before_.empty()) {
+      wire::GrpcFrame frame = std::move(before_.front());
+      before_.pop_front();
+      return GrpcStep::message(std::move(frame));
+    }
     if (const std::uint64_t count = log_.skip_lost(place_); count > 0) {
       service_.services_.drops->dropped += count;
       return GrpcStep::message(lost_(count, "reader"));
@@ -129,6 +135,7 @@ class AgentService::WatchCall final : public wire::GrpcCall {
   const WatchLog& log_;
   std::size_t& watchers_;
   wire::GrpcFrame (*const lost_)(std::uint64_t, const char*);
+  std::deque<wire::GrpcFrame> before_;  // sent first
   std::uint64_t wanted_ = 0;
   std::uint64_t place_ = 0;
   bool watches_ = false;
@@ -193,6 +200,7 @@ Result<std::unique_ptr<AgentService>> AgentService::create(const AgentServices& 
       return errno_error("epoll_ctl", "for the gRPC service");
     }
   }
+  services.broadcast->set_wants_kills();
   return std::unique_ptr<AgentService>(new AgentService(services, std::move(news)));
 }
 
@@ -280,6 +288,11 @@ std::unique_ptr<wire::GrpcCall> AgentService::begin(std::string_view method,
   return begin_recording(method, peer.is_owner);
 }
 
+std::deque<wire::GrpcFrame> AgentService::kept_for(const v1::WatchRecordsRequest& request) const {
+  if (request.recent_kills_ns() <= 0) return {};
+  return kills_.since(Duration(request.recent_kills_ns()), SystemClock().now());
+}
+
 void AgentService::count_watchers() {
   services_.broadcast->set_watchers(record_watchers_ + event_watchers_);
   if (record_watchers_ == 0) records_.clear();
@@ -297,6 +310,7 @@ bool AgentService::may_rank() {
 void AgentService::report(const Record& record) {
   v1::WatchRecordsResponse response;
   *response.mutable_record() = to_proto(record);
+  kills_.add(response.record(), SystemClock().now());
   if (record_watchers_ > 0) {
     records_.push({wire::make_frame(response.SerializeAsString()), is_act(record) ? kAct : kNoAct});
   }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "exports/event_broadcast.h"
 #include "forestall/v1/service.pb.h"
 #include "service/events.h"
+#include "service/recent_kills.h"
 #include "service/watch_log.h"
 #include "wire/grpc_service.h"
 
@@ -93,6 +95,11 @@ class AgentService final : public wire::GrpcService {
 
   AgentService(const AgentServices& services, UniqueFd news)
       : services_(services), news_(std::move(news)) {}
+  // What a new client receives first.
+  [[nodiscard]] std::deque<wire::GrpcFrame> kept_for(const v1::WatchRecordsRequest& request) const;
+  [[nodiscard]] static std::deque<wire::GrpcFrame> kept_for(const v1::WatchEventsRequest&) {
+    return {};
+  }
   void report(const Record& record);
   void report(const v1::Event& event);
   void report_lost(std::uint64_t count);
@@ -102,6 +109,7 @@ class AgentService final : public wire::GrpcService {
   const AgentServices services_;
   const UniqueFd news_;  // an epoll descriptor for all sources of news
   EvaluationEvents evaluation_events_;
+  RecentKills kills_;
   WatchLog records_;
   WatchLog events_;
   std::size_t record_watchers_ = 0;

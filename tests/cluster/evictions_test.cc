@@ -216,6 +216,31 @@ TEST(Evictions, ExpireAMinuteAfterTheKill) {
   EXPECT_FALSE(play.evictions.due());
 }
 
+// A kill that is reported late, because this process was away.
+TEST(Evictions, CountTheMinuteFromTheKill) {
+  const MonotonicTime now = from_ns(1'000'000'000'000);
+  Evictions evictions(DisruptionBudgets::ignore, [] { return 0.0; });
+  KilledPod pod{"old", "shop", "web-0"};
+  pod.at = now - Evictions::kLongest;
+  EXPECT_FALSE(evictions.add(pod, now));
+  pod = {"late", "shop", "web-0"};
+  pod.at = now - seconds(50);
+  EXPECT_TRUE(evictions.add(pod, now));
+  ASSERT_TRUE(evictions.next(now));
+  evictions.answered("late", {500, "", ""}, "", {}, now);
+  EXPECT_FALSE(evictions.next(now + seconds(10)));
+  const auto ended = evictions.take_ended();
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended.front().end, EvictionEnd::expired);
+  // A damaged record must not make an eviction last.
+  pod = {"future", "shop", "web-0"};
+  pod.at = now + std::chrono::hours(1);
+  EXPECT_TRUE(evictions.add(pod, now));
+  EXPECT_TRUE(evictions.next(now));
+  evictions.answered("future", {500, "", ""}, "", {}, now);
+  EXPECT_FALSE(evictions.next(now + Evictions::kLongest));
+}
+
 TEST(Evictions, RepeatA401OnceAtOnceBecauseTheTokenIsReadAgain) {
   EXPECT_THAT(Play().run({{401}, {401}, {201}}),
               ElementsAre("0 POST", "0 POST", "800 POST", "evicted"));
@@ -245,7 +270,7 @@ TEST(Evictions, AreOneForEachPod) {
   play.evictions.add({"uid-2", "shop", "web-0"}, play.now);
   const auto second = play.evictions.next(play.now);
   ASSERT_TRUE(second);
-  EXPECT_EQ(second->uid, "uid-2");
+  EXPECT_EQ(second->key, "uid-2");
   // An answer for a pod that is gone meanwhile.
   play.evictions.gone("uid-2");
   play.evictions.answered("uid-2", {500, "", ""}, "", std::nullopt, play.now);
@@ -269,7 +294,7 @@ TEST(Evictions, DropTheOldestOfTooMany) {
   ASSERT_EQ(ended.size(), 1U);
   EXPECT_EQ(ended.front().pod.uid, "0");
   EXPECT_EQ(ended.front().end, EvictionEnd::dropped);
-  EXPECT_EQ(evictions.next(from_ns(0))->uid, "1");
+  EXPECT_EQ(evictions.next(from_ns(0))->key, "1");
 }
 
 }  // namespace

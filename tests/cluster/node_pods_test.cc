@@ -290,6 +290,26 @@ TEST_F(NodePodsTest, IsNotCompleteBeforeAPodOrTheNodeIsKnown) {
   EXPECT_TRUE(others.complete());
 }
 
+TEST_F(NodePodsTest, FindsThePodOfACgroup) {
+  const std::string uid = "0f5a7a4e-1111-2222-3333-444455556666";
+  ASSERT_TRUE(list({pod(uid), pod("b"), mirror("m", kHash)}));
+  const auto name_of = [this](std::string_view path) {
+    const Pod* found = pods_.of_cgroup(path);
+    return found == nullptr ? "none" : found->name;
+  };
+  EXPECT_EQ(name_of("/kubepods/burstable/pod" + uid + "/c1"), "n-" + uid);
+  EXPECT_EQ(name_of("/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/"
+                    "kubelet-kubepods-besteffort-pod0f5a7a4e_1111_2222_3333_444455556666.slice/"
+                    "cri-containerd-c1.scope"),
+            "n-" + uid);
+  EXPECT_EQ(name_of("/kubepods/pod" + uid + "/c1/podb"), "n-" + uid) << "a cgroup of the tenant";
+  EXPECT_EQ(name_of("/kubepods/pod" + std::string(kHash) + "/c1"), "none") << "a static pod";
+  for (const char* path : {"", "/", "/pod", "/system.slice/ssh.service", "/kubepods/podx/c1",
+                           "podb.", "/kubepods-pod.slice"}) {
+    EXPECT_EQ(name_of(path), "none") << path;
+  }
+}
+
 TEST_F(NodePodsTest, RefusesMorePodsThanANodeCanHave) {
   pods_.list_begins();
   Result<void> taken;

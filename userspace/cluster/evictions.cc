@@ -82,11 +82,13 @@ std::string_view to_string(EvictionEnd end) {
 bool Evictions::add(const KilledPod& pod, MonotonicTime now) {
   if (pod.uid.empty() || pod.name.empty() || pod.pod_namespace.empty()) return false;
   if (find(pod.uid) != waiting_.end() || is_answered(pod)) return false;
+  const MonotonicTime killed = std::min(pod.at.value_or(now), now);
+  if (now - killed >= kLongest) return false;
   if (waiting_.size() >= kMax) {
     const std::string oldest = waiting_.front().pod.uid;
     end(oldest, EvictionEnd::dropped);
   }
-  waiting_.push_back({.pod = pod, .expires = now + kLongest, .not_before = now, .backoff = {}});
+  waiting_.push_back({.pod = pod, .expires = killed + kLongest, .not_before = now, .backoff = {}});
   return true;
 }
 
@@ -110,14 +112,14 @@ void Evictions::end_expired(MonotonicTime now) {
   for (const std::string& uid : expired) end(uid, EvictionEnd::expired);
 }
 
-std::optional<Evictions::Request> Evictions::next(MonotonicTime now) {
+std::optional<KeyedRequest> Evictions::next(MonotonicTime now) {
   end_expired(now);
   const auto found = std::ranges::find_if(
       waiting_, [now](const Waiting& each) { return !each.sent && each.not_before <= now; });
   if (found == waiting_.end()) return std::nullopt;
   found->sent = true;
   found->old_version = old_version_;
-  return Request{found->pod.uid, request_for(*found)};
+  return KeyedRequest{found->pod.uid, request_for(*found)};
 }
 
 kubernetes::OutgoingRequest Evictions::request_for(const Waiting& waiting) const {

@@ -12,10 +12,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "cluster/request_source.h"
 #include "kubernetes/api_status.h"
 #include "kubernetes/backoff.h"
 #include "kubernetes/http_client.h"
@@ -33,6 +35,10 @@ struct KilledPod {
   std::string pod_namespace;
   std::string name;
   std::string kill = {};  // identifies the kill: the same in all of its records; empty: unknown
+  // When the agent decided it, on this host's clock; nothing: unknown.
+  std::optional<MonotonicTime> at = std::nullopt;
+  std::string message = {};  // kubelet's words for the eviction
+  std::vector<std::pair<std::string, std::string>> annotations = {};  // of its Event
 };
 
 enum class EvictionEnd : std::uint8_t {
@@ -47,18 +53,16 @@ enum class EvictionEnd : std::uint8_t {
 // "evicted", "refused-by-budget", ...
 [[nodiscard]] std::string_view to_string(EvictionEnd end);
 
-class Evictions {
+class Evictions final : public RequestSource {
  public:
   static constexpr std::size_t kMax = 256;
+  // Requests at the same time.
+  static constexpr std::size_t kRequestsMax = 8;
   static constexpr Duration kAnswerLongest = std::chrono::seconds(10);
   // After a kill. The kubelet has started the containers again, and may have waited for this long
   // with its back-off; an eviction later than that would end healthy processes.
   static constexpr Duration kLongest = std::chrono::minutes(1);
 
-  struct Request {
-    std::string uid;
-    kubernetes::OutgoingRequest http;
-  };
   struct Ended {
     KilledPod pod;
     EvictionEnd end = EvictionEnd::evicted;
@@ -69,18 +73,17 @@ class Evictions {
       : budgets_(budgets), chance_(std::move(chance)) {}
 
   // A kill of this pod began, or ended. Nothing if its eviction waits already, if the server has
-  // accepted one of the same UID, or if it has refused one for the same kill.
-  // Whether it waits from now on.
+  // accepted one of the same UID, if it has refused one for the same kill, or if the kill is older
+  // than kLongest. Whether it waits from now on.
   bool add(const KilledPod& pod, MonotonicTime now);
   // The API server has reported the pod as deleted or terminating.
   void gone(std::string_view uid);
-  // A request to send now; nothing: none is due. Its answer is passed to answered().
-  [[nodiscard]] std::optional<Request> next(MonotonicTime now);
-  // `failure`: there was no complete answer.
+  // Keys of requests are UIDs.
+  [[nodiscard]] std::optional<KeyedRequest> next(MonotonicTime now) override;
   void answered(std::string_view uid, const kubernetes::ResponseHead& head, std::string_view body,
-                const std::optional<Error>& failure, MonotonicTime now);
+                const std::optional<Error>& failure, MonotonicTime now) override;
   // When next() has one or an eviction expires; nothing: none waits.
-  [[nodiscard]] std::optional<MonotonicTime> due() const;
+  [[nodiscard]] std::optional<MonotonicTime> due() const override;
   // Evictions that ended since the last call.
   [[nodiscard]] std::vector<Ended> take_ended();
   // Why the last request had no success; empty: it had.

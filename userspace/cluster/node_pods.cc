@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/parse.h"
 #include "intake/pod_list.h"
 #include "kubernetes/api_status.h"
 #include "messages/convert.h"
@@ -47,6 +48,21 @@ std::string uid_of(const text::JsonValue& object) {
   if (!metadata || !*metadata) return "";
   const auto uid = (*metadata)->text("uid");
   return uid ? *uid : "";
+}
+
+// The UID in a name that the kubelet gave to a cgroup: "pod<uid>" or, with systemd,
+// "kubepods-burstable-pod<uid with '_' for '-'>.slice"; empty: none.
+std::string uid_in_name(std::string_view name) {
+  if (name.ends_with(".slice")) {
+    name.remove_suffix(std::string_view(".slice").size());
+    const std::size_t dash = name.rfind('-');
+    if (dash == std::string_view::npos) return "";
+    name.remove_prefix(dash + 1);
+  }
+  if (!name.starts_with("pod")) return "";
+  std::string uid(name.substr(3));
+  std::ranges::replace(uid, '_', '-');
+  return uid;
 }
 
 // Fills requests with at most NodePods::kRequestBytesMax bytes of pods each.
@@ -109,6 +125,15 @@ Result<std::string> NodePods::read(const text::JsonValue& object, std::vector<Po
 void NodePods::note_unreadable(const std::string& uid, const std::string& why) {
   ++unreadable_;
   unreadable_why_ = kubernetes::bounded_text(fmt::format("pod {}: {}", uid, why));
+}
+
+const Pod* NodePods::of_cgroup(std::string_view path) const {
+  while (!path.empty()) {
+    const std::string uid = uid_in_name(next_field(path, '/'));
+    if (uid.empty()) continue;
+    if (const auto found = pods_.find(uid); found != pods_.end()) return &found->second.front();
+  }
+  return nullptr;
 }
 
 Result<void> NodePods::listed(const text::JsonValue& object) {

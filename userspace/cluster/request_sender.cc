@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cluster/eviction_sender.h"
+#include "cluster/request_sender.h"
 
 #include <utility>
 
 namespace forestall::cluster {
 
-EvictionSender::~EvictionSender() {
-  for (const auto& [uid, sent] : sent_) client_.cancel(sent->id);
+RequestSender::~RequestSender() {
+  for (const auto& [key, sent] : sent_) client_.cancel(sent->id);
 }
 
-void EvictionSender::advance() {
+void RequestSender::advance() {
   for (auto each = sent_.begin(); each != sent_.end();) {
     const kubernetes::AnswerCollector& answer = each->second->answer;
     if (!answer.over()) {
       ++each;
       continue;
     }
-    evictions_.answered(each->first, answer.head(), answer.text(), answer.failure(), clock_.now());
+    source_.answered(each->first, answer.head(), answer.text(), answer.failure(), clock_.now());
     each = sent_.erase(each);
   }
   while (has_room()) {
-    const auto request = evictions_.next(clock_.now());
+    const auto request = source_.next(clock_.now());
     if (!request) return;
     auto sent = std::make_unique<Sent>();
     const auto id = client_.start(request->http, sent->answer);
     if (!id) {
-      evictions_.answered(request->uid, {}, "", id.error(), clock_.now());
+      source_.answered(request->key, {}, "", id.error(), clock_.now());
       continue;
     }
     sent->id = *id;
-    // An eviction of the same UID that ended and began again: its old answer is of no use.
-    if (const auto old = sent_.find(request->uid); old != sent_.end()) {
+    // What had the key before ended and began again: its old answer is of no use.
+    if (const auto old = sent_.find(request->key); old != sent_.end()) {
       client_.cancel(old->second->id);
       sent_.erase(old);
     }
-    sent_[request->uid] = std::move(sent);
+    sent_[request->key] = std::move(sent);
   }
 }
 

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/event_series.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kubernetes/api_status.h"
+#include "kubernetes/retry_after.h"
+
+namespace forestall::cluster {
+namespace {
+
+// FNV-1a.
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char each : text) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001b3;
+  return hash;
+}
+
+}  // namespace
+
+bool EventSeries::is_repeated(const std::string& occurrence) {
+  if (occurrence.empty()) return false;
+  if (std::ranges::find(occurrences_, occurrence) != occurrences_.end()) return true;
+  occurrences_.push_back(occurrence);
+  if (occurrences_.size() > kMax) occurrences_.pop_front();
+  return false;
+}
+
+bool EventSeries::take_token(MonotonicTime now) {
+  if (!token_at_) token_at_ = now;
+  while (now - *token_at_ >= kPerNew) {
+    if (tokens_ >= kBurst) {
+      token_at_ = now;
+      break;
+    }
+    ++tokens_;
+    *token_at_ += kPerNew;
+  }
+  if (tokens_ == 0) return false;
+  --tokens_;
+  return true;
+}
+
+EventSeries::Series* EventSeries::find(const EventSubject& subject, std::string_view reason,
+                                       MonotonicTime now) {
+  const auto found = std::ranges::find_if(series_, [&](const Series& each) {
+    return each.event.subject == subject && each.event.reason == reason;
+  });
+  if (found == series_.end()) return nullptr;
+  if (now - found->last < kSeriesEnds || found->waits() || found->sent > 0) return &*found;
+  series_.erase(found);
+  return nullptr;
+}
+
+bool EventSeries::make_room() {
+  if (series_.size() < kMax) return true;
+  const auto over = std::ranges::find_if(
+      series_, [](const Series& each) { return each.sent == 0 && !each.waits(); });
+  if (over == series_.end()) return false;
+  series_.erase(over);
+  return true;
+}
+
+void EventSeries::count(Series& series, const ClusterEvent& event, MonotonicTime now) {
+  if (!series.waits() && series.sent == 0) series.waits_since = now;
+  ++series.count.count;
+  series.count.last = wall_();
+  series.last = now;
+  series.event.message = event.message;
+}
+
+void EventSeries::add(const ClusterEvent& event, const std::string& occurrence, MonotonicTime now) {
+  if (is_repeated(occurrence)) return;
+  if (Series* known = find(event.subject, event.reason, now)) return count(*known, event, now);
+  if (take_token(now)) return begin(event, occurrence, now);
+  ClusterEvent combined{{"Node", "", node_, node_}, event.reason, event.message};
+  combined.message =
+      fmt::format("(combined from similar events): {} {}: {}", event.subject.kind,
+                  event.subject.object_namespace + '/' + event.subject.name, event.message);
+  if (Series* known = find(combined.subject, combined.reason, now)) {
+    return count(*known, combined, now);
+  }
+  begin(combined, occurrence, now);
+}
+
+void EventSeries::begin(const ClusterEvent& event, const std::string& occurrence,
+                        MonotonicTime now) {
+  if (!make_room()) {
+    ++dropped_;
+    return;
+  }
+  const std::int64_t wall = wall_();
+  Series series;
+  series.event = event;
+  // The same after a restart of this process, so that an Event is not made twice.
+  const std::string identity =
+      occurrence.empty() ? fmt::format("{} {} {}", node_, wall, to_ns(now)) : occurrence;
+  series.name = fmt::format("forestall.{:016x}",
+                            hash_of(fmt::format("{} {} {} {}", identity, event.subject.uid,
+                                                event.reason, occurrence.empty() ? ++made_ : 0)));
+  series.count = {.count = 1, .first = wall, .last = wall};
+  series.last = series.waits_since = now;
+  series.not_before = now + kHold;
+  series_.push_back(std::move(series));
+}
+
+// The next request of the series is sent after its interval, as after one that was accepted.
+void EventSeries::pause(Series& series, MonotonicTime now) {
+  series.not_before = now + series.interval;
+  series.interval = std::min(series.interval * 2, kLongestInterval);
+}
+
+void EventSeries::drop(Series& series, MonotonicTime now) {
+  dropped_ += series.count.count - series.reported;
+  series.reported = series.count.count;
+  pause(series, now);
+}
+
+std::optional<KeyedRequest> EventSeries::next(MonotonicTime now) {
+  for (Series& each : series_) {
+    if (each.waits() && now - each.waits_since >= kLongest) drop(each, now);
+  }
+  const auto found = std::ranges::find_if(
+      series_, [now](const Series& each) { return each.waits() && each.not_before <= now; });
+  if (found == series_.end()) return std::nullopt;
+  found->sent = found->count.count;
+  return KeyedRequest{found->name,
+                      found->reported == 0
+                          ? create_event(found->event, found->name, found->count, node_)
+                          : count_event(found->event, found->name, found->count)};
+}
+
+void EventSeries::answered(std::string_view key, const kubernetes::ResponseHead& head,
+                           std::string_view body, const std::optional<Error>& failure,
+                           MonotonicTime now) {
+  const auto found = std::ranges::find(series_, key, &Series::name);
+  if (found == series_.end()) return;
+  const std::uint64_t sent = std::exchange(found->sent, 0);
+  const bool is_new = found->reported == 0;
+  const bool accepted = !failure && head.code >= 200 && head.code < 300;
+  // Its first request was accepted, and the answer lost.
+  if (accepted || (is_new && head.code == 409)) {
+    problem_.clear();
+    found->reported = sent;
+    found->backoff.reset();
+    found->waits_since = now;
+    return pause(*found, now);
+  }
+  if (failure && head.code < 300) {
+    problem_ = kubernetes::bounded_text(failure->text());
+    return refused(*found, 0, std::nullopt, now);
+  }
+  const kubernetes::ApiStatus status = kubernetes::parse_api_status(head.code, body);
+  problem_ = status.text();
+  refused(*found, head.code,
+          status.retry_after ? status.retry_after
+                             : kubernetes::parse_retry_after(head.retry_after, head.date),
+          now);
+}
+
+void EventSeries::refused(Series& series, int code, std::optional<Duration> wanted,
+                          MonotonicTime now) {
+  // The server removes Events after an hour: the next one is a new object.
+  if (code == 404 && series.reported > 0) {
+    series.name += fmt::format("{:x}", ++made_);
+    series.count.count -= series.reported;
+    series.count.first = series.count.last;
+    series.reported = 0;
+  } else if (code >= 400 && code < 500 && code != 401 && code != 408 && code != 409 &&
+             code != 429) {
+    // Forbidden, or the namespace is being removed: the same request has no success later.
+    return drop(series, now);
+  }
+  series.not_before =
+      now + std::max(series.backoff.next(chance_()), wanted.value_or(Duration::zero()));
+}
+
+std::optional<MonotonicTime> EventSeries::due() const {
+  std::optional<MonotonicTime> first;
+  for (const Series& each : series_) {
+    if (!each.waits()) continue;
+    const MonotonicTime at = std::min(each.not_before, each.waits_since + kLongest);
+    if (!first || at < *first) first = at;
+  }
+  return first;
+}
+
+}  // namespace forestall::cluster

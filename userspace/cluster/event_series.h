@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports Events to the API server: a state machine without I/O.
+//
+// What happens again to the same object becomes a higher count of its Event, at growing intervals.
+// New Events have a rate: beyond it, what happens is counted in one Event of the node for each
+// reason. So a tenant whose processes are killed without end, or whose pods are made and killed
+// without end, causes a few requests a minute.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "cluster/cluster_event.h"
+#include "cluster/request_source.h"
+#include "kubernetes/backoff.h"
+
+namespace forestall::cluster {
+
+class EventSeries final : public RequestSource {
+ public:
+  static constexpr std::size_t kMax = 128;
+  // Requests at the same time.
+  static constexpr std::size_t kRequestsMax = 2;
+  // After what happened: the request of its eviction is sent meanwhile, on its own.
+  static constexpr Duration kHold = std::chrono::milliseconds(250);
+  // Before the count of a series is sent again; doubled each time.
+  static constexpr Duration kFirstInterval = std::chrono::seconds(10);
+  static constexpr Duration kLongestInterval = std::chrono::minutes(5);
+  // Without anything new, a series ends: the next Event is another object.
+  static constexpr Duration kSeriesEnds = std::chrono::minutes(20);
+  // An Event that the server does not accept is dropped after that.
+  static constexpr Duration kLongest = std::chrono::minutes(10);
+  // New Events at once, and afterwards.
+  static constexpr int kBurst = 25;
+  static constexpr Duration kPerNew = std::chrono::seconds(15);
+
+  // `wall`: seconds of the wall clock. `chance` returns numbers in [0, 1).
+  EventSeries(std::string node, std::function<std::int64_t()> wall, std::function<double()> chance)
+      : node_(std::move(node)), wall_(std::move(wall)), chance_(std::move(chance)) {}
+
+  // `occurrence` identifies what happened, if it may be reported twice; empty: it is not.
+  void add(const ClusterEvent& event, const std::string& occurrence, MonotonicTime now);
+  [[nodiscard]] std::optional<KeyedRequest> next(MonotonicTime now) override;
+  void answered(std::string_view key, const kubernetes::ResponseHead& head, std::string_view body,
+                const std::optional<Error>& failure, MonotonicTime now) override;
+  [[nodiscard]] std::optional<MonotonicTime> due() const override;
+  // Occurrences that no Event reports.
+  [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
+  // Why the last request had no success; empty: it had.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+
+ private:
+  struct Series {
+    ClusterEvent event;
+    std::string name;  // of the object
+    EventCount count;
+    std::uint64_t sent = 0;      // of the request under way
+    std::uint64_t reported = 0;  // that the server has
+    MonotonicTime last{};        // what happened
+    MonotonicTime waits_since{};
+    MonotonicTime not_before{};
+    Duration interval = kFirstInterval;
+    kubernetes::Backoff backoff = {};
+
+    [[nodiscard]] bool waits() const { return sent == 0 && reported < count.count; }
+  };
+
+  [[nodiscard]] bool is_repeated(const std::string& occurrence);
+  [[nodiscard]] bool take_token(MonotonicTime now);
+  [[nodiscard]] Series* find(const EventSubject& subject, std::string_view reason,
+                             MonotonicTime now);
+  [[nodiscard]] bool make_room();
+  void count(Series& series, const ClusterEvent& event, MonotonicTime now);
+  void begin(const ClusterEvent& event, const std::string& occurrence, MonotonicTime now);
+  static void pause(Series& series, MonotonicTime now);
+  void drop(Series& series, MonotonicTime now);
+  void refused(Series& series, int code, std::optional<Duration> wanted, MonotonicTime now);
+
+  const std::string node_;
+  const std::function<std::int64_t()> wall_;
+  const std::function<double()> chance_;
+  std::deque<Series> series_;
+  std::deque<std::string> occurrences_;  // the last kMax
+  int tokens_ = kBurst;
+  std::optional<MonotonicTime> token_at_;  // when the last one was added
+  std::uint64_t made_ = 0;
+  std::uint64_t dropped_ = 0;
+  std::string problem_;
+};
+
+}  // namespace forestall::cluster

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/node_reporter.h"
+
+#include <utility>
+
+#include "kubernetes/api_status.h"
+#include "kubernetes/url.h"
+
+namespace forestall::cluster {
+namespace {
+
+constexpr Duration kReadLongest = std::chrono::seconds(10);
+
+}  // namespace
+
+void NodeReporter::set(const NodeCondition& report, MonotonicTime now) {
+  if (wanted_ == report) return;
+  wanted_ = report;
+  // A failed request keeps its delay.
+  if (problem_.empty() && step_ == WriteStep::read && !sent_) not_before_ = now;
+}
+
+std::optional<KeyedRequest> NodeReporter::next(MonotonicTime now) {
+  if (!wanted_ || sent_ || now < not_before_) return std::nullopt;
+  kubernetes::OutgoingRequest request;
+  request.longest = kReadLongest;
+  if (step_ == WriteStep::read) {
+    request.target = "/api/v1/nodes/" + kubernetes::percent_encoded(node_);
+  } else if (step_ == WriteStep::change) {
+    auto change = node_request(node_, object_, writing_, taint_, wall_());
+    if (change) request = *std::move(change);
+    if (!change) step_ = WriteStep::condition;
+  }
+  if (step_ == WriteStep::condition) request = condition_request(node_, object_, writing_, wall_());
+  sent_ = true;
+  return KeyedRequest{"node", std::move(request)};
+}
+
+void NodeReporter::answered(std::string_view, const kubernetes::ResponseHead& head,
+                            std::string_view body, const std::optional<Error>& failure,
+                            MonotonicTime now) {
+  sent_ = false;
+  if (!failure && head.code >= 200 && head.code < 300) return accepted(body, now);
+  // The object is read again: it has changed (422: the version of the test is another one).
+  problem_ = failure ? kubernetes::bounded_text(failure->text())
+                     : kubernetes::parse_api_status(head.code, body).text();
+  step_ = WriteStep::read;
+  not_before_ = now + backoff_.next(chance_());
+}
+
+void NodeReporter::accepted(std::string_view body, MonotonicTime now) {
+  switch (step_) {
+    case WriteStep::read: {
+      auto object = parse_node(body);
+      if (!object) {
+        problem_ = kubernetes::bounded_text(object.error().text());
+        not_before_ = now + backoff_.next(chance_());
+        return;
+      }
+      object_ = *std::move(object);
+      writing_ = *wanted_;
+      step_ = WriteStep::change;
+      not_before_ = now;
+      return;
+    }
+    case WriteStep::change: step_ = WriteStep::condition; return;
+    case WriteStep::condition:
+      problem_.clear();
+      backoff_.reset();
+      reported_ = writing_;
+      step_ = WriteStep::read;
+      not_before_ = writing_ == *wanted_ ? now + kHeartbeat : now;
+      return;
+  }
+}
+
+std::optional<MonotonicTime> NodeReporter::due() const {
+  if (!wanted_ || sent_) return std::nullopt;
+  return not_before_;
+}
+
+}  // namespace forestall::cluster

@@ -92,7 +92,9 @@ class KubernetesTest(unittest.TestCase):
         granted = {(resource, verb) for rule in rules for resource in items(rule, "  resources")
                    for verb in items(rule, "  verbs")}
         self.assertEqual(granted, {("pods", "list"), ("pods", "watch"), ("pods", "delete"),
-                                   ("pods/eviction", "create"), ("nodes", "get")})
+                                   ("pods/eviction", "create"), ("pods/status", "patch"),
+                                   ("nodes", "get"), ("nodes", "patch"), ("nodes/status", "patch"),
+                                   ("events", "create"), ("events", "patch")})
 
     def test_each_capability_has_its_reason(self) -> None:
         text = (MANIFESTS / "base/daemonset.yaml").read_text()

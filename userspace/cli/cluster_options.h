@@ -4,6 +4,10 @@
 
 #include <string>
 
+namespace CLI {
+class App;
+}
+
 namespace forestall::cli {
 
 // As given on the command line; empty: not given.
@@ -12,6 +16,10 @@ struct ClusterOptions {
   std::string kubeconfig;
   std::string context;
   std::string pdb = "ignore";
+  bool taint = false;
 };
+
+// Describes them to CLI11.
+void add_cluster_options(CLI::App& command, ClusterOptions& cluster);
 
 }  // namespace forestall::cli

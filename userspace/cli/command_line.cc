@@ -247,19 +247,7 @@ void describe_score(CLI::App& command, CommandLine& line) {
 }
 
 void describe_cluster(CLI::App& command, CommandLine& line) {
-  ClusterOptions& cluster = line.cluster;
-  add_value(command, "--node", cluster.node, "NAME",
-            "The node whose pods to watch (default: the variable NODE_NAME)");
-  CLI::Option* file = add_value(command, "--kubeconfig", cluster.kubeconfig, "FILE",
-                                "Where the API server is (default: the pod's service account)");
-  add_value(command, "--context", cluster.context, "NAME",
-            "Context of the kubeconfig (default: its current-context)")
-      ->needs(file);
-  add_value(
-      command, "--pdb", cluster.pdb, "ignore|respect",
-      "If a PodDisruptionBudget refuses to evict a killed pod: delete the pod, as the kubelet "
-      "does under pressure, or let its containers start again (default: ignore)")
-      ->check(one_of({"ignore", "respect"}));
+  add_cluster_options(command, line.cluster);
   add_agent_address(command, line.options);
 }
 

@@ -45,16 +45,14 @@ App::App(const AppOptions& options, const Clock& clock, exports::Log& log,
       objects_(*client_, watch_, clock),
       writer_(options.socket, pods_, watch_.state(), clock, random_number(), random_chances()),
       evictions_(options.budgets, random_chances()),
-      sender_(*client_, evictions_, clock),
+      sender_(*client_, evictions_, clock, Evictions::kRequestsMax),
+      reports_({options.node, options.socket, options.taint}, *client_, pods_, clock, log,
+               random_chances),
       kills_(
           options.socket, clock, random_chances(),
-          [this](const KilledPod& pod) {
-            if (!evictions_.add(pod, clock_.now())) return;
-            log_.write(LogLevel::info, LogLine("killed")
-                                           .field("pod", pod.pod_namespace + '/' + pod.name)
-                                           .field("uid", pod.uid));
-          },
-          [this] { writer_.list_again(); }) {
+          {.killed = [this](const KilledPod& pod) { killed(pod); },
+           .killed_by_kernel = [this](const KernelKill& kill) { reports_.killed_by_kernel(kill); },
+           .connected = [this] { writer_.list_again(); }}) {
   pods_.set_on_gone([this](std::string_view uid) { evictions_.gone(uid); });
 }
 
@@ -62,6 +60,14 @@ Result<std::unique_ptr<App>> App::create(const AppOptions& options, const Clock&
                                          exports::Log& log) {
   auto client = TRY(kubernetes::HttpClient::create(options.access));
   return std::unique_ptr<App>(new App(options, clock, log, std::move(client)));
+}
+
+void App::killed(const KilledPod& pod) {
+  reports_.killed(pod);
+  if (!evictions_.add(pod, clock_.now())) return;
+  log_.write(
+      LogLevel::info,
+      LogLine("killed").field("pod", pod.pod_namespace + '/' + pod.name).field("uid", pod.uid));
 }
 
 Result<void> App::step(int stop_fd, Duration longest) {
@@ -77,9 +83,11 @@ Result<void> App::step(int stop_fd, Duration longest) {
   writer_.advance();
   report();
   report_evictions();
+  reports_.advance();
   const Duration left = due() - clock_.now();
   std::vector<pollfd> fds;
-  for (const pollfd& each : {pollfd{stop_fd, POLLIN, 0}, writer_.poll(), kills_.poll()}) {
+  for (const pollfd& each :
+       {pollfd{stop_fd, POLLIN, 0}, writer_.poll(), kills_.poll(), reports_.poll()}) {
     if (each.fd >= 0) fds.push_back(each);
   }
   return client_->wait(fds, std::clamp(left, Duration::zero(), longest));
@@ -89,9 +97,8 @@ MonotonicTime App::due() const {
   MonotonicTime first = std::min(objects_.due(), writer_.due());
   if (const auto kills = kills_.due()) first = std::min(first, *kills);
   if (pods_.needs_node()) first = std::min(first, node_.due().value_or(first));
-  const auto eviction = evictions_.due();
-  if (eviction && sender_.has_room()) first = std::min(first, *eviction);
-  return first;
+  if (const auto eviction = sender_.due()) first = std::min(first, *eviction);
+  return std::min(first, reports_.due());
 }
 
 void App::report_evictions() {
@@ -103,6 +110,10 @@ void App::report_evictions() {
   }
   for (const Evictions::Ended& each : evictions_.take_ended()) {
     const bool is_good = each.end <= EvictionEnd::gone;
+    // The watch may report that the deletion has begun before the request is answered.
+    if (each.end == EvictionEnd::evicted || each.end == EvictionEnd::gone) {
+      reports_.evicted(each.pod);
+    }
     log_.write(is_good ? LogLevel::info : LogLevel::warning,
                LogLine("eviction")
                    .field("pod", each.pod.pod_namespace + '/' + each.pod.name)

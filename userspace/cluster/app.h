@@ -7,12 +7,13 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "cluster/eviction_sender.h"
+#include "cluster/cluster_reports.h"
 #include "cluster/evictions.h"
 #include "cluster/kill_watch.h"
 #include "cluster/node_check.h"
 #include "cluster/node_pods.h"
 #include "cluster/pod_writer.h"
+#include "cluster/request_sender.h"
 #include "exports/log.h"
 #include "kubernetes/http_client.h"
 #include "kubernetes/object_watch.h"
@@ -24,10 +25,12 @@ struct AppOptions {
   std::string socket;  // the agent's
   kubernetes::Access access;
   DisruptionBudgets budgets = DisruptionBudgets::ignore;
+  bool taint = false;  // the node, while the agent reports memory pressure
 };
 
 // Watches the pods of one node and writes them to the agent; evicts the pods that the agent killed,
-// so that the kubelet does not start their containers again. Thread rule: one thread.
+// so that the kubelet does not start their containers again, and reports to the cluster. Thread
+// rule: one thread.
 class App {
  public:
   // `log` and `clock` outlive this. Errors: libcurl cannot be used.
@@ -46,6 +49,7 @@ class App {
   void report();
   void report_evictions();
   void report_pods();
+  void killed(const KilledPod& pod);
 
   const Clock& clock_;
   exports::Log& log_;
@@ -56,7 +60,8 @@ class App {
   kubernetes::ObjectWatch objects_;
   PodWriter writer_;
   Evictions evictions_;
-  EvictionSender sender_;
+  RequestSender sender_;
+  ClusterReports reports_;
   KillWatch kills_;
   // As last logged.
   bool was_complete_ = false;

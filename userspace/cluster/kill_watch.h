@@ -9,16 +9,11 @@
 #include <string>
 
 #include "base/clock.h"
-#include "cluster/evictions.h"
-#include "forestall/v1/record.pb.h"
+#include "cluster/kill_report.h"
 #include "kubernetes/backoff.h"
 #include "wire/grpc_stream.h"
 
 namespace forestall::cluster {
-
-// The pod that the record's kill was of; nothing: the record is of no kill of a pod of the API
-// server, of a dry run, or of one that signalled no process.
-[[nodiscard]] std::optional<KilledPod> killed_pod(const v1::Record& record);
 
 // Thread rule: one thread.
 class KillWatch {
@@ -26,10 +21,19 @@ class KillWatch {
   // A connection that lasted so long ends the back-off.
   static constexpr Duration kLasted = std::chrono::seconds(5);
 
-  // `clock` outlives this. `on_kill` is called from advance(), twice for most kills: when they
-  // begin, and with their outcome. `on_connect`: the agent may have been started again.
+  // Called from advance().
+  struct Receiver {
+    // Twice for most kills: when they begin, and with their outcome. Again after a new connection,
+    // for the kills of the last Evictions::kLongest.
+    std::function<void(const KilledPod&)> killed;
+    std::function<void(const KernelKill&)> killed_by_kernel;
+    // The agent may have been started again.
+    std::function<void()> connected;
+  };
+
+  // `clock` outlives this.
   KillWatch(std::string socket, const Clock& clock, std::function<double()> chance,
-            std::function<void(const KilledPod&)> on_kill, std::function<void()> on_connect);
+            Receiver receiver);
 
   // Connects if it is due, and takes what arrived.
   void advance();
@@ -47,8 +51,7 @@ class KillWatch {
   const std::string socket_;
   const Clock& clock_;
   const std::function<double()> chance_;
-  const std::function<void(const KilledPod&)> on_kill_;
-  const std::function<void()> on_connect_;
+  const Receiver receiver_;
   std::unique_ptr<wire::GrpcStream> stream_;
   MonotonicTime connected_at_{};
   MonotonicTime not_before_{};

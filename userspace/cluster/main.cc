@@ -49,6 +49,7 @@ int run(const std::vector<std::string>& arguments) {
   if (!access) return fail(access.error().text(), cli::kExitFailed);
   options.access = *std::move(access);
   if (given.pdb == "respect") options.budgets = DisruptionBudgets::respect;
+  options.taint = given.taint;
   // Before the log's thread, which inherits it.
   sigset_t signals;
   sigemptyset(&signals);

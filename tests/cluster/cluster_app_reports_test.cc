@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the API server receives about kills, and about the node.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "cluster/cluster_app_fixture.h"
+
+namespace forestall::cluster {
+namespace {
+
+using test::ApiAnswer;
+using test::ApiRequest;
+using test::json_answer;
+using ::testing::HasSubstr;
+
+constexpr const char* kAnotherPod =
+    R"({"kind":"Status","reason":"Conflict","message":"Precondition failed: UID in precondition: )"
+    R"(a, UID in object meta: z","code":409})";
+
+class ClusterAppReportsTest : public ClusterAppTest {
+ protected:
+  // A server of 1.30, which answers evictions and Events with `code`.
+  void serve(int eviction_code, const std::string& eviction_body = "{}", int event_code = 201) {
+    const auto pods = serving(list({pod("a", 5)}));
+    answer([=](const ApiRequest& request) {
+      const auto is = [&request](std::string_view part) {
+        return request.target.find(part) != std::string::npos;
+      };
+      if (request.target == "/version") return json_answer(200, R"({"major":"1","minor":"30"})");
+      if (request.target == "/api/v1/nodes/here" && request.method == "GET") {
+        return json_answer(200, R"({"metadata":{"resourceVersion":"7"}})");
+      }
+      if (is("/eviction")) return json_answer(eviction_code, eviction_body);
+      if (is("/events")) return json_answer(event_code, "{}");
+      return request.method == "GET" ? pods(request) : json_answer(200, "{}");
+    });
+  }
+  // As a kill that began so long ago.
+  v1::Record killed_before(const std::string& uid, Duration ago) {
+    v1::Record record = begun_kill_of(uid);
+    record.mutable_stages()->set_decided_ns(to_ns(clock_.now() - ago));
+    v1::Eviction& eviction = *record.mutable_decision()->mutable_evictions(0);
+    eviction.set_message("The node was low on resource: memory. ");
+    v1::Eviction::Annotation& annotation = *eviction.add_annotations();
+    annotation.set_name("starved_resource");
+    annotation.set_value("memory");
+    return record;
+  }
+  void step_for(Duration length) {
+    const MonotonicTime end = clock_.now() + length;
+    while (clock_.now() < end) EXPECT_TRUE(app_->step(-1, std::chrono::milliseconds(20)));
+  }
+};
+
+TEST_F(ClusterAppReportsTest, EvictsAPodThatWasKilledWhileItWasAway) {
+  serve(201);
+  ASSERT_TRUE(has({"a=5"}));
+  app_.reset();
+  agent_->report(killed_before("a", std::chrono::seconds(10)));
+  start();
+  ASSERT_TRUE(run_until([&] { return !requests("POST", "/eviction").empty(); }));
+  EXPECT_THAT(requests("POST", "/eviction").front().body,
+              HasSubstr(R"("preconditions":{"uid":"a"})"));
+  EXPECT_EQ(requests("POST", "/eviction").size(), 1U);
+}
+
+// The connection is cut, and the agent goes on.
+TEST_F(ClusterAppReportsTest, EvictsAPodOnceIfItsKillIsReportedAgain) {
+  serve(201);
+  ASSERT_TRUE(has({"a=5"}));
+  agent_->report(killed_before("a", std::chrono::seconds(1)));
+  ASSERT_TRUE(run_until([&] { return requests("POST", "/events").size() == 1; }));
+  agent_.reset();
+  agent_ = std::make_unique<ToyAgent>(directory_ / "s");
+  agent_->report(killed_before("a", std::chrono::seconds(1)));
+  agent_->report(killed_before("b", std::chrono::seconds(1)));
+  ASSERT_TRUE(run_until([&] { return requests("POST", "/events").size() == 2; }));
+  EXPECT_EQ(requests("POST", "/eviction").size(), 2U) << "of a, then of b";
+}
+
+// It was deleted and made again under the same name while this process was away.
+TEST_F(ClusterAppReportsTest, LeavesALaterPodOfTheSameNameAlone) {
+  serve(409, kAnotherPod);
+  agent_->report(killed_before("a", std::chrono::seconds(10)));
+  ASSERT_TRUE(run_until([&] { return !requests("POST", "/eviction").empty(); }));
+  step_for(std::chrono::seconds(2));  // longer than the first back-offs
+  EXPECT_EQ(requests("POST", "/eviction").size(), 1U);
+  EXPECT_TRUE(requests("DELETE").empty());
+  EXPECT_TRUE(requests("PATCH", "/pods/").empty()) << "nor is it a target of disruption";
+}
+
+// Its containers run again, and may be healthy.
+TEST_F(ClusterAppReportsTest, LeavesAPodThatWasKilledLongAgo) {
+  serve(201);
+  agent_->report(killed_before("a", Evictions::kLongest + std::chrono::seconds(1)));
+  ASSERT_TRUE(run_until([&] { return !requests("POST", "/events").empty(); }));
+  EXPECT_TRUE(requests("POST", "/eviction").empty());
+}
+
+TEST_F(ClusterAppReportsTest, ReportsAnEviction) {
+  serve(201);
+  ASSERT_TRUE(has({"a=5"}));
+  agent_->report(killed_before("a", Duration::zero()));
+  ASSERT_TRUE(run_until([&] { return requests("POST").size() == 2; }));
+  EXPECT_THAT(requests("POST")[0].target, HasSubstr("/eviction")) << "first";
+  const ApiRequest event = requests("POST")[1];
+  EXPECT_EQ(event.target, "/api/v1/namespaces/shop/events");
+  EXPECT_THAT(event.body, HasSubstr(R"("annotations":{"starved_resource":"memory"})"));
+  ASSERT_TRUE(run_until([&] { return !requests("PATCH", "/pods/web-0/status").empty(); }));
+  EXPECT_THAT(requests("PATCH", "/pods/web-0/status").front().body,
+              HasSubstr(R"("type":"DisruptionTarget","status":"True")"));
+}
+
+// Events wait for an answer that never comes; the next eviction does not.
+TEST_F(ClusterAppReportsTest, EvictsWhileEventsAreNotAnswered) {
+  serve(201);
+  ASSERT_TRUE(has({"a=5"}));
+  const auto pods = serving(list({pod("a", 5)}));
+  answer([pods](const ApiRequest& request) {
+    if (request.target.find("/events") != std::string::npos) return test::watch_answer();
+    return request.method == "GET" ? pods(request) : json_answer(201, "{}");
+  });
+  for (const char* uid : {"a", "b", "c"}) agent_->report(killed_before(uid, Duration::zero()));
+  ASSERT_TRUE(
+      run_until([&] { return requests("POST", "/events").size() == EventSeries::kRequestsMax; }));
+  agent_->report(killed_before("d", Duration::zero()));
+  ASSERT_TRUE(run_until([&] { return requests("POST", "/eviction").size() == 4; }));
+  EXPECT_EQ(requests("POST", "/events").size(), EventSeries::kRequestsMax);
+}
+
+TEST_F(ClusterAppReportsTest, ReportsAKillByTheKernel) {
+  serve(201);
+  ASSERT_TRUE(has({"a=5"}));
+  v1::Record record;
+  v1::OomKillEvent& kill = *record.mutable_oom_kill()->mutable_event();
+  record.mutable_oom_kill()->set_inaction(v1::OomKill::NOT_WATCHED);
+  kill.mutable_victim()->set_pid(42);
+  kill.set_path("/kubepods/burstable/poda/c1/podb");
+  agent_->report(record);
+  kill.set_path("/system.slice/x.service");
+  agent_->report(record);
+  ASSERT_TRUE(run_until([&] { return requests("POST", "/events").size() == 2; }));
+  EXPECT_THAT(requests("POST", "/namespaces/s/events").front().body,
+              HasSubstr(R"("reason":"KernelOOMKilled")"));
+  EXPECT_THAT(requests("POST", "/namespaces/s/events").front().body, HasSubstr(R"("uid":"a")"));
+  EXPECT_THAT(requests("POST", "/namespaces/default/events").front().body,
+              HasSubstr(R"("kind":"Node","apiVersion":"v1","name":"here")"));
+}
+
+TEST_F(ClusterAppReportsTest, ReportsPressureOfTheNode) {
+  serve(201);
+  v1::AgentStatus status;
+  status.mutable_config();
+  v1::ConditionStatus& condition = *status.add_conditions();
+  condition.set_type("MemoryPressure");
+  agent_->set_status(status);
+  ASSERT_TRUE(run_until([&] { return requests("PATCH", "/nodes/here/status").size() == 1; }));
+  EXPECT_THAT(requests("PATCH", "/nodes/here/status").front().body,
+              HasSubstr(R"("type":"ForestallMemoryPressure","status":"False")"));
+  condition.set_status(true);
+  agent_->set_status(status);
+  // The status is read again at once after a kill.
+  const MonotonicTime begin = clock_.now();
+  agent_->report(killed_before("a", Duration::zero()));
+  ASSERT_TRUE(run_until([&] { return requests("PATCH", "/nodes/here/status").size() == 2; }));
+  EXPECT_LT(clock_.now() - begin, AgentStatusReader::kInterval);
+  EXPECT_THAT(requests("PATCH", "/nodes/here/status").back().body, HasSubstr(R"("status":"True")"));
+  const auto patches = requests("PATCH", "/nodes/here");
+  ASSERT_EQ(patches.size(), 3U);
+  EXPECT_EQ(patches[1].target, "/api/v1/nodes/here");
+  EXPECT_THAT(patches[1].body, HasSubstr("/spec/taints"));
+}
+
+}  // namespace
+}  // namespace forestall::cluster

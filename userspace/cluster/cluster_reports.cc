@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/cluster_reports.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace forestall::cluster {
+namespace {
+
+using exports::LogLevel;
+using exports::LogLine;
+
+std::int64_t wall_clock_seconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
+
+}  // namespace
+
+ClusterReports::ClusterReports(const Options& options, kubernetes::HttpClient& client,
+                               const NodePods& pods, const Clock& clock, exports::Log& log,
+                               const std::function<std::function<double()>()>& chances)
+    : node_(options.node),
+      pods_(pods),
+      clock_(clock),
+      log_(log),
+      events_(options.node, wall_clock_seconds, chances()),
+      targets_(wall_clock_seconds, chances()),
+      state_(clock.now()),
+      reporter_(options.node, options.taint, wall_clock_seconds, chances()),
+      status_(options.socket, clock,
+              [this](const v1::AgentStatus& status) { state_.answered(status, clock_.now()); }),
+      event_sender_(client, events_, clock, EventSeries::kRequestsMax),
+      target_sender_(client, targets_, clock, DisruptionTargets::kRequestsMax),
+      node_sender_(client, reporter_, clock, 1) {}
+
+void ClusterReports::killed(const KilledPod& pod) {
+  ClusterEvent event;
+  event.subject = {"Pod", pod.pod_namespace, pod.name, pod.uid};
+  event.reason = "Evicted";
+  event.message = pod.message.empty() ? "Forestall evicted the pod. " : pod.message;
+  event.annotations = pod.annotations;
+  events_.add(event, pod.kill.empty() ? pod.kill : pod.kill + ' ' + pod.uid, clock_.now());
+  // Pressure may have begun with it.
+  status_.read_now();
+}
+
+void ClusterReports::killed_by_kernel(const KernelKill& kill) {
+  ClusterEvent event;
+  event.subject = {"Node", "", node_, node_};
+  if (const Pod* pod = pods_.of_cgroup(kill.cgroup)) {
+    event.subject = {"Pod", pod->pod_namespace, pod->name, pod->uid};
+  }
+  event.reason = "KernelOOMKilled";
+  event.message = kill.message;
+  events_.add(event, "", clock_.now());
+}
+
+void ClusterReports::advance() {
+  status_.advance();
+  const MonotonicTime now = clock_.now();
+  if (const auto report = state_.report(now)) reporter_.set(*report, now);
+  target_sender_.advance();
+  event_sender_.advance();
+  node_sender_.advance();
+  report();
+}
+
+MonotonicTime ClusterReports::due() const {
+  MonotonicTime first = status_.due();
+  for (const auto& each :
+       {target_sender_.due(), event_sender_.due(), node_sender_.due(), state_.due(clock_.now())}) {
+    if (each) first = std::min(first, *each);
+  }
+  return first;
+}
+
+// Each change once.
+void ClusterReports::report() {
+  log_problem(event_problem_, events_.problem());
+  log_problem(target_problem_, targets_.problem());
+  log_problem(node_problem_, reporter_.problem());
+  if (const std::uint64_t dropped = events_.dropped(); dropped != dropped_) {
+    log_.write(LogLevel::warning, LogLine("events").field("dropped", dropped - dropped_));
+    dropped_ = dropped;
+  }
+  const bool is_unguarded = reporter_.reported() && reporter_.reported()->unguarded;
+  if (is_unguarded == was_unguarded_) return;
+  was_unguarded_ = is_unguarded;
+  log_.write(is_unguarded ? LogLevel::warning : LogLevel::info,
+             LogLine("node").field("state", is_unguarded ? "unguarded" : "guarded"));
+}
+
+void ClusterReports::log_problem(Problem& problem, const std::string& text) {
+  if (problem.text == text) return;
+  problem.text = text;
+  if (text.empty()) return;
+  log_.write(LogLevel::warning, LogLine(problem.what).field("problem", text));
+}
+
+}  // namespace forestall::cluster

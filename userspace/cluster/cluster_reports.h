@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports to the cluster what the agent did and how the node is: Events, the condition
+// DisruptionTarget of evicted pods, and the node's condition, taint and annotation.
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/clock.h"
+#include "cluster/agent_status_reader.h"
+#include "cluster/disruption_targets.h"
+#include "cluster/event_series.h"
+#include "cluster/kill_report.h"
+#include "cluster/node_pods.h"
+#include "cluster/node_reporter.h"
+#include "cluster/node_state.h"
+#include "cluster/request_sender.h"
+#include "exports/log.h"
+#include "kubernetes/http_client.h"
+
+namespace forestall::cluster {
+
+// Thread rule: the client's thread.
+class ClusterReports {
+ public:
+  struct Options {
+    std::string node;
+    std::string socket;  // the agent's
+    bool taint = false;
+  };
+
+  // All outlive this. `chances` makes functions that return numbers in [0, 1).
+  ClusterReports(const Options& options, kubernetes::HttpClient& client, const NodePods& pods,
+                 const Clock& clock, exports::Log& log,
+                 const std::function<std::function<double()>()>& chances);
+
+  // A kill began or ended; several calls of the same kill are one.
+  void killed(const KilledPod& pod);
+  void killed_by_kernel(const KernelKill& kill);
+  // The API server has accepted its eviction, or another deletion.
+  void evicted(const KilledPod& pod) { targets_.add(pod, clock_.now()); }
+
+  // Takes answers and sends what is due. After HttpClient::advance().
+  void advance();
+  // What to poll for; fd -1: nothing.
+  [[nodiscard]] pollfd poll() const { return status_.poll(); }
+  // When advance() next has work in any case.
+  [[nodiscard]] MonotonicTime due() const;
+
+ private:
+  struct Problem {
+    std::string what;
+    std::string text;  // as last logged
+  };
+
+  void report();
+  void log_problem(Problem& problem, const std::string& text);
+
+  const std::string node_;
+  const NodePods& pods_;
+  const Clock& clock_;
+  exports::Log& log_;
+  EventSeries events_;
+  DisruptionTargets targets_;
+  NodeState state_;
+  NodeReporter reporter_;
+  AgentStatusReader status_;
+  RequestSender event_sender_;
+  RequestSender target_sender_;
+  RequestSender node_sender_;
+  // As last logged.
+  Problem event_problem_{"events", {}};
+  Problem target_problem_{"pod-condition", {}};
+  Problem node_problem_{"node", {}};
+  std::uint64_t dropped_ = 0;
+  bool was_unguarded_ = false;
+};
+
+}  // namespace forestall::cluster

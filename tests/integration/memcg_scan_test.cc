@@ -43,8 +43,17 @@ class MemcgScanTest : public testing::Test {
  protected:
   MemcgScanTest() {
     auto loaded = MemcgScan::load();
-    if (!loaded.ok()) throw std::runtime_error(loaded.error().text());
-    scan_ = std::move(*loaded);
+    if (loaded.ok()) {
+      scan_ = std::move(*loaded);
+    } else if (loaded.error().code == EPERM) {
+      refused_ = loaded.error().text();
+    } else {
+      throw std::runtime_error(loaded.error().text());
+    }
+  }
+  // Some hosts refuse iterators of map elements alone; the agent then reads files.
+  void SetUp() override {
+    if (!scan_) GTEST_SKIP() << "not applicable: " << refused_ << "; runs in the guests";
   }
 
   [[nodiscard]] CgroupId id(const std::string& path) const {
@@ -99,6 +108,7 @@ class MemcgScanTest : public testing::Test {
 
   ScratchCgroup groups_;
   std::unique_ptr<MemcgScan> scan_;
+  std::string refused_;  // why there is none
 };
 
 // A file whose pages are in no cgroup yet.
@@ -342,6 +352,8 @@ TEST_F(MemcgScanTest, APassBeginsAtACgroup) {
 class WorkloadPassTest : public MemcgScanTest {
  protected:
   void SetUp() override {
+    MemcgScanTest::SetUp();
+    if (!scan_) return;
     for (const char* name : {"a", "b", "c"}) paths_.push_back(groups_.child(name));
     groups_.child("a/inner");
     Config config;

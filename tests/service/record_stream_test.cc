@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <algorithm>
 #include <future>
@@ -51,12 +50,6 @@ Record large_record(std::uint64_t sequence) {
   return record;
 }
 
-Duration cpu_of_this_thread() {
-  timespec used{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return std::chrono::seconds(used.tv_sec) + Duration(used.tv_nsec);
-}
-
 TEST(RecordStream, AThreadWritesAllRecordsInOrder) {
   testing::internal::CaptureStdout();
   {
@@ -89,25 +82,6 @@ TEST(RecordStream, WhatNoLongerFitsIsWrittenByTheCaller) {
   const std::string text = testing::internal::GetCapturedStdout();
   EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(text, '\n')),
             RecordStream::kWaitingMax + kMore);
-}
-
-TEST(RecordStream, ALargeRecordCostsTheCallerACopy) {
-  const Record record = large_record(1);
-  Duration serialized{0}, written{0};
-  testing::internal::CaptureStdout();
-  {
-    exports::Log out(exports::Log::Stream::standard_output, false, exports::LogLevel::info);
-    RecordStream stream(out);
-    const Duration before = cpu_of_this_thread();
-    for (int i = 0; i < 5; ++i) {
-      (void)messages::to_json(messages::to_proto(record), messages::JsonStyle::line);
-    }
-    serialized = cpu_of_this_thread() - before;
-    for (int i = 0; i < 5; ++i) stream.write(record);
-    written = cpu_of_this_thread() - before - serialized;
-  }
-  (void)testing::internal::GetCapturedStdout();
-  EXPECT_LT(written, serialized / 3);
 }
 
 }  // namespace

@@ -156,7 +156,8 @@ TEST(LadderGrace, ALaterDecisionDoesNotLengthenIt) {
   const auto path = scratch.child("deaf");
   Service service(scratch, path, false);
   LadderRun run(patient());
-  run.ladder().begin(run.rank(path), kShort);
+  // Long enough for a busy guest: the second decision has to come before its end.
+  run.ladder().begin(run.rank(path), std::chrono::seconds(3));
   run.ladder().begin(run.rank(path), kLong);
   EXPECT_EQ(run.next_outcome().state, KillState::released);
   EXPECT_TRUE(service.child().wait_exit());

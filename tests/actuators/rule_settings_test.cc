@@ -78,12 +78,19 @@ TEST_F(RuleSettingsFiles, TheDestructorUndoesAllOfIt) {
 TEST_F(RuleSettingsFiles, AnotherCgroupAtThePathIsLeftAlone) {
   RuleSetting stale = freeze();
   ++stale.cgroup.inode;
-  settings_->apply({stale});
-  settings_->reclaim({{stale.cgroup, "/a", mib(1)}});
-  settings_->apply({throttle(20480000)});  // comes after
+  settings_->apply({stale, throttle(20480000)});  // in this order
   ASSERT_TRUE(becomes("memory.high", "20480000"));
   EXPECT_EQ(text("cgroup.freeze"), "0");
-  EXPECT_EQ(text("memory.reclaim"), "");
+  settings_->reclaim({{stale.cgroup, "/a", mib(2)}, {id(), "/a", mib(1)}});
+  EXPECT_EQ(next_result().wanted, mib(1)) << "the first one has no result";
+}
+
+TEST_F(RuleSettingsFiles, AFailureIsReportedOnce) {
+  settings_->apply({throttle(81920000)});
+  EXPECT_EQ(next_result().what, "memory.high");
+  settings_->reclaim({{id(), "/a", mib(80)}});  // three pieces
+  EXPECT_EQ(next_result().what, "memory.reclaim");
+  EXPECT_EQ(settings_->take_results().size(), 0U);
 }
 
 TEST_F(RuleSettingsFiles, ASettingThatCannotBeMadeIsReported) {

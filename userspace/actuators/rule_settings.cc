@@ -43,8 +43,12 @@ class RuleSettingsThread::Writer {
  public:
   explicit Writer(RuleSettingsThread& owner) : owner_(owner) {}
 
-  // Undoes what is not wanted any more, then makes what is new.
+  // Undoes what is not wanted any more, then makes what is new. What failed is not tried again
+  // while it is wanted: each piece of a reclaim applies the settings, too.
   void apply(const std::vector<RuleSetting>& wanted) {
+    std::erase_if(failed_, [&](const RuleSetting& each) {
+      return std::ranges::find(wanted, each) == wanted.end();
+    });
     std::erase_if(held_, [&](Held& each) {
       if (std::ranges::find(wanted, each.setting) != wanted.end()) return false;
       report(each.setting, undo_setting(each.made));
@@ -52,7 +56,10 @@ class RuleSettingsThread::Writer {
     });
     for (const RuleSetting& each : wanted) {
       if (std::ranges::find(held_, each, &Held::setting) != held_.end()) continue;
-      report(each, make(each));
+      if (std::ranges::find(failed_, each) != failed_.end()) continue;
+      const auto made = make(each);
+      if (!made) failed_.push_back(each);
+      report(each, made);
     }
   }
 
@@ -113,6 +120,7 @@ class RuleSettingsThread::Writer {
 
   RuleSettingsThread& owner_;
   std::list<Held> held_;
+  std::vector<RuleSetting> failed_;
 };
 
 Result<void> RuleSettings::start() {
@@ -125,6 +133,7 @@ Result<void> RuleSettingsThread::start() {
   if (!changed_) return errno_error("eventfd", "for the settings of rulesets");
   const base::BlockedSignals none_for_the_thread;
   thread_ = TRY(start_thread("forestall-rules", [this] { serve(); }));
+  wake();  // an earlier start may have failed, and work may wait since
   return {};
 }
 
@@ -191,8 +200,8 @@ void RuleSettingsThread::serve() {
     for (RuleReclaim& each : work.reclaims) {
       RuleSettingResult result{each.path, "memory.reclaim", each.amount, {}, {}};
       while (writer.reclaim_piece(each, result.reclaimed, result.failure)) {
-        const Work now =
-            take_work();  // newer reclaims are dropped: the ruleset requests them again
+        // Newer reclaims are dropped: the ruleset requests them again.
+        const Work now = take_work();
         if (now.stop) return;
         writer.apply(now.settings);
       }

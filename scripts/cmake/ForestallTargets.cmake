@@ -33,8 +33,15 @@ if(FORESTALL_SANITIZE)
     target_compile_definitions(forestall_flags INTERFACE __SANITIZE_ADDRESS__) # as g++ has it
   endif()
   target_link_options(forestall_flags INTERFACE "-fsanitize=${FORESTALL_SANITIZE}")
+  # Tests run once: optimizing them takes longer than they do.
+  target_compile_options(forestall_flags INTERFACE
+    $<$<BOOL:$<TARGET_PROPERTY:FORESTALL_TEST>>:-O0>)
   # Reports name lines only, and debug types take a tenth of the build.
   target_compile_options(forestall_flags INTERFACE -g1)
+else()
+  # As above. Guests are emulated, and without any optimization their tests would take longer.
+  target_compile_options(forestall_flags INTERFACE
+    $<$<AND:$<CONFIG:RelWithDebInfo>,$<BOOL:$<TARGET_PROPERTY:FORESTALL_TEST>>>:-O1>)
 endif()
 
 # Headers that most files parse are compiled once for each kind of target. The kinds:

@@ -19,7 +19,7 @@ using kernel::CgroupDir;
 using test::Child;
 using test::TempTree;
 
-int live() {
+int live_snapshots() {
   for (;;) pause();
   return 0;
 }
@@ -40,7 +40,7 @@ struct World {
 };
 
 TEST(ProcessSnapshot, PinsLiveProcessesAndDropsDeadOnes) {
-  const Child child(live);
+  const Child child(live_snapshots);
   pid_t gone = 0;
   {
     const Child short_lived([] { return 0; });
@@ -86,7 +86,7 @@ TEST(ProcessSnapshot, RefusesInitItselfAndItsAncestors) {
 }
 
 TEST(ProcessSnapshot, OpensOnlyNewProcesses) {
-  const Child first(live), second(live);
+  const Child first(live_snapshots), second(live_snapshots);
   const World world(line(first.pid()) + line(second.pid()) + line(second.pid()));
   const auto snapshot = world.call({first.pid()});
   ASSERT_TRUE(snapshot.ok());
@@ -96,7 +96,7 @@ TEST(ProcessSnapshot, OpensOnlyNewProcesses) {
 }
 
 TEST(ProcessSnapshot, ListsOnlyTheProcessItIsRestrictedTo) {
-  const Child wanted(live), other(live);
+  const Child wanted(live_snapshots), other(live_snapshots);
   const World world(line(wanted.pid()) + line(other.pid()));
   const auto snapshot = world.call({}, Pinning::by_pidfd, wanted.pid());
   ASSERT_TRUE(snapshot.ok());
@@ -106,7 +106,7 @@ TEST(ProcessSnapshot, ListsOnlyTheProcessItIsRestrictedTo) {
 }
 
 TEST(ProcessSnapshot, WithoutPidfdsOnlyCounts) {
-  const Child child(live);
+  const Child child(live_snapshots);
   const World world(line(child.pid()));
   const auto snapshot = world.call({}, Pinning::none);
   ASSERT_TRUE(snapshot.ok());

@@ -77,9 +77,9 @@ TEST_F(TreeScannerTest, RefreshesTheSpareTreeWhileTheOtherIsRead) {
 // Opening a file of a cgroup may take long, each one. Here each waits until the test opens the
 // other end; at the end of the agent not all of them may have to.
 TEST_F(TreeScannerTest, EndsAScanBetweenTwoWorkloads) {
-  constexpr int kWorkloads = 20;
+  constexpr int kBlockingWorkloads = 20;
   std::vector<std::string> pipes;
-  for (int i = 0; i < kWorkloads; ++i) {
+  for (int i = 0; i < kBlockingWorkloads; ++i) {
     const std::string group = "cgroup/w" + std::to_string(i);
     files_.write(group + "/cgroup.procs", "");
     files_.write(group + "/memory.stat", "inactive_file 0\n");

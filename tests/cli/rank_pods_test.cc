@@ -40,14 +40,14 @@ const v1::RankedPod& ranked(const v1::RankReport& report, const std::string& nam
   return v1::RankedPod::default_instance();
 }
 
-std::string printed(const std::vector<std::string>& arguments) {
+std::string rank_printed(const std::vector<std::string>& arguments) {
   const Ran ran = run_forestall(arguments);
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   EXPECT_EQ(ran.errors, "");
   return ran.output;
 }
 
-std::string refusal(const std::vector<std::string>& arguments) {
+std::string rank_refusal(const std::vector<std::string>& arguments) {
   const Ran ran = run_forestall(arguments);
   EXPECT_EQ(ran.exit_code, 2) << ran.output;
   EXPECT_EQ(ran.output, "");
@@ -82,13 +82,15 @@ TEST(RankPods, ThePublishedMemoryExample) {
 }
 
 TEST(RankPods, TextMatchesTheGoldenFile) {
-  EXPECT_EQ(printed(rank_arguments("disk", "nodefs.available")), golden("rank_disk.txt"));
-  EXPECT_EQ(printed(rank_arguments("memory", "memory.available")), golden("rank_memory.txt"));
-  EXPECT_EQ(printed(rank_arguments("node", "memory.available")), golden("rank_node_memory.txt"));
-  EXPECT_EQ(printed(rank_arguments("node", "nodefs.available")), golden("rank_node_nodefs.txt"));
-  EXPECT_EQ(printed(rank_arguments("node", "imagefs.inodesFree")),
+  EXPECT_EQ(rank_printed(rank_arguments("disk", "nodefs.available")), golden("rank_disk.txt"));
+  EXPECT_EQ(rank_printed(rank_arguments("memory", "memory.available")), golden("rank_memory.txt"));
+  EXPECT_EQ(rank_printed(rank_arguments("node", "memory.available")),
+            golden("rank_node_memory.txt"));
+  EXPECT_EQ(rank_printed(rank_arguments("node", "nodefs.available")),
+            golden("rank_node_nodefs.txt"));
+  EXPECT_EQ(rank_printed(rank_arguments("node", "imagefs.inodesFree")),
             golden("rank_node_imagefs_inodes.txt"));
-  EXPECT_EQ(printed(rank_arguments("node", "pid.available")), golden("rank_node_pids.txt"));
+  EXPECT_EQ(rank_printed(rank_arguments("node", "pid.available")), golden("rank_node_pids.txt"));
 }
 
 // A pod without statistics is ranked first, for every resource.
@@ -243,16 +245,16 @@ TEST(RankPods, StandardInputIsADash) {
 
 TEST(RankPods, MistakesAreRefusedWithTheirPlace) {
   std::vector<std::string> arguments = rank_arguments("disk", "disk.available");
-  EXPECT_THAT(refusal(arguments),
+  EXPECT_THAT(rank_refusal(arguments),
               AllOf(HasSubstr("unknown signal 'disk.available'"), HasSubstr("memory.available"),
                     HasSubstr("containerfs.inodesFree"), HasSubstr("pid.available")));
   arguments = rank_arguments("disk", "nodefs.available");
   arguments.insert(arguments.end(), {"--fs-layout", "double"});
-  EXPECT_THAT(refusal(arguments), HasSubstr("expected single, imagefs or split"));
-  EXPECT_THAT(refusal({"rank", "--pods", "x"}), HasSubstr("--stats"));
-  EXPECT_THAT(refusal({"rank", "--stats", "x"}), HasSubstr("--pods"));
-  EXPECT_THAT(refusal({"rank", "--pods", "-", "--stats", "-"}), HasSubstr("standard input"));
-  EXPECT_THAT(refusal({"rank", "--pods", "/nonexistent", "--stats", "/nonexistent"}),
+  EXPECT_THAT(rank_refusal(arguments), HasSubstr("expected single, imagefs or split"));
+  EXPECT_THAT(rank_refusal({"rank", "--pods", "x"}), HasSubstr("--stats"));
+  EXPECT_THAT(rank_refusal({"rank", "--stats", "x"}), HasSubstr("--pods"));
+  EXPECT_THAT(rank_refusal({"rank", "--pods", "-", "--stats", "-"}), HasSubstr("standard input"));
+  EXPECT_THAT(rank_refusal({"rank", "--pods", "/nonexistent", "--stats", "/nonexistent"}),
               HasSubstr("/nonexistent: No such file"));
 
   const TempTree tree{{"broken.json", "{\n  \"kind\": \"List\",\n  \"items\": [}\n"},
@@ -262,14 +264,14 @@ TEST(RankPods, MistakesAreRefusedWithTheirPlace) {
                            "a", "resources": {"requests": {"memory": "1 GB"}}}]}}]})"}};
   arguments = rank_arguments("disk", "nodefs.available");
   arguments[4] = tree / "broken.json";
-  EXPECT_THAT(refusal(arguments), HasSubstr("broken.json:3:13: invalid JSON"));
+  EXPECT_THAT(rank_refusal(arguments), HasSubstr("broken.json:3:13: invalid JSON"));
   arguments[4] = tree / "bad.json";
-  EXPECT_THAT(refusal(arguments),
+  EXPECT_THAT(rank_refusal(arguments),
               HasSubstr("bad.json: items[0] (default/web-0): "
                         "spec.containers[0].resources.requests.memory: quantities must match"));
   arguments = rank_arguments("disk", "nodefs.available");
   arguments[6] = arguments[4];
-  EXPECT_THAT(refusal(arguments), HasSubstr("disk.pods.json: neither 'node' nor 'pods'"));
+  EXPECT_THAT(rank_refusal(arguments), HasSubstr("disk.pods.json: neither 'node' nor 'pods'"));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ constexpr const char* kLagging =
     R"({"kind":"Status","reason":"TooManyRequests","details":{"causes":[{"message":)"
     R"("The disruption budget web is still being processed by the server."}],)"
     R"("retryAfterSeconds":10},"code":429})";
-constexpr const char* kAnotherPod =
+constexpr const char* kNameOfAnotherPod =
     R"({"kind":"Status","reason":"Conflict","message":"Operation cannot be fulfilled on Pod )"
     R"x(\"web-0\": the UID in the precondition (uid-1) does not match the UID in record (uid-2).)x"
     R"( The object might have been deleted and then recreated","code":409})";
@@ -115,7 +115,7 @@ TEST(Evictions, EndForAPodThatIsGone) {
 
 // Deleted and made again under the same name during the kill.
 TEST(Evictions, NeverReachALaterPodOfTheSameName) {
-  for (const char* body : {kAnotherPod, kPrecondition}) {
+  for (const char* body : {kNameOfAnotherPod, kPrecondition}) {
     EXPECT_THAT(Play().run({{409, body}, {201}}), ElementsAre("0 POST", "another-pod")) << body;
     EXPECT_THAT(Play().run({{429, kBudget}, {409, body}, {200}}),
                 ElementsAre("0 POST", "0 DELETE", "another-pod"));

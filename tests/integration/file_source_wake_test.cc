@@ -305,39 +305,6 @@ TEST_F(PsiSourceTest, ACgroupOfTheMemoryHierarchyAloneIsNoProblem) {
   EXPECT_THAT(*again, testing::IsEmpty());
 }
 
-// The kernel waits for a grace period at the close of each trigger, and the loop must not.
-TEST_F(PsiSourceTest, DroppingTriggersDoesNotWaitForTheirEnd) {
-  if (test::mounts().unified.empty()) {
-    GTEST_SKIP() << "not applicable: no cgroup2 mount; runs in guests with v2";
-  }
-  constexpr int kTriggers = 12;
-  auto source = PsiSource::create(tree_);
-  ASSERT_TRUE(source) << source.error().text();
-  std::vector<Line> lines;
-  for (int i = 0; i < kTriggers; ++i) {
-    lines.push_back(cgroup_line(tree_, scratch_.child("t" + std::to_string(i)), Bytes{0}, mib(16)));
-  }
-  const auto armed = (*source)->arm(lines, SystemClock().now());
-  ASSERT_TRUE(armed) << armed.error().text();
-  ASSERT_THAT(*armed, testing::IsEmpty());
-  std::vector<kernel::PsiTrigger> others;
-  for (const Line& line : lines) {
-    const auto cgroup = tree_.open_unified(line.path);
-    ASSERT_TRUE(cgroup) << cgroup.error().text();
-    auto other =
-        kernel::open_psi_trigger(cgroup->fd(), "memory.pressure", line.path, milliseconds(50));
-    ASSERT_TRUE(other) << other.error().text();
-    others.push_back(std::move(*other));
-  }
-  const MonotonicTime before = SystemClock().now();
-  others.clear();
-  const MonotonicTime closed = SystemClock().now();
-  ASSERT_TRUE((*source)->arm({}, SystemClock().now()));
-  const Duration dropped = SystemClock().now() - closed;
-  std::cout << "@metric psi_close " << to_ms(closed - before) / kTriggers << " ms each\n";
-  EXPECT_LT(dropped, (closed - before) / 3);
-}
-
 TEST_F(PsiSourceTest, ARemovedCgroupIsDroppedQuietly) {
   if (test::mounts().unified.empty()) GTEST_SKIP() << "not applicable: no cgroup2 mount";
   auto source = PsiSource::create(tree_);

@@ -79,6 +79,13 @@ std::string TmuxRun::wait_without(const std::string& text) const {
       *this, [&](const std::string& screen) { return screen.find(text) == std::string::npos; });
 }
 
+std::string TmuxRun::wait_for_order(const std::string& first, const std::string& second) const {
+  return read_until(*this, [&](const std::string& screen) {
+    const auto found = screen.find(first);
+    return found != std::string::npos && screen.find(second, found) != std::string::npos;
+  });
+}
+
 void TmuxRun::press(const std::vector<std::string>& keys) const {
   for (const std::string& each : keys) (void)tmux("send-keys '" + each + "'");
 }

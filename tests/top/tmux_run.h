@@ -30,6 +30,9 @@ class TmuxRun {
   [[nodiscard]] std::string wait_for(const std::string& text) const;
   // The same until `text` is gone.
   [[nodiscard]] std::string wait_without(const std::string& text) const;
+  // The same until it shows `first` above `second`.
+  [[nodiscard]] std::string wait_for_order(const std::string& first,
+                                           const std::string& second) const;
   // Names of keys as in tmux ("q", "Down", "Escape").
   void press(const std::vector<std::string>& keys) const;
   // The left button at a cell, or the wheel there (button 64 up, 65 down), as xterm encodes them.

@@ -26,6 +26,14 @@ namespace {
 
 using testing::HasSubstr;
 
+bool may_execute(uid_t user, const std::string& program) {
+  Child child([&] {
+    if (::setgroups(0, nullptr) != 0 || ::setgid(user) != 0 || ::setuid(user) != 0) return 2;
+    return ::access(program.c_str(), X_OK) == 0 ? 0 : 1;
+  });
+  return child.wait_exit() && WEXITSTATUS(child.reap()) == 0;
+}
+
 // A directory that is watched for new entries.
 class NewEntries {
  public:
@@ -112,6 +120,10 @@ TEST_F(Demo, InterruptWhileItsAgentStartsRemovesItsCgroups) {
 TEST_F(Demo, AUserWithoutPermissionReadsWhatIsNeeded) {
   // Readable by this user: the program and the error file.
   ASSERT_EQ(::chmod((directory_ / "").c_str(), 0777), 0);
+  if (!may_execute(65534, forestall_executable())) {
+    GTEST_SKIP() << "not applicable: user 65534 cannot reach " << forestall_executable()
+                 << "; runs where the tree is not in root's home, as in the VM tests";
+  }
   Child demo = start(65534);
   ASSERT_TRUE(demo.wait_exit());
   EXPECT_EQ(WEXITSTATUS(demo.reap()), 1);

@@ -56,7 +56,9 @@ class Image:
         assert digest == self.config["rootfs"]["diff_ids"][0], digest
         with tarfile.open(fileobj=image.io.BytesIO(unpacked)) as tar:
             self.entries = {each.name: each for each in tar.getmembers()}
-            tar.extractall(root, filter="tar")
+            # Debian 12's Python has no filters (3.11.4); the archive is our own.
+            filters = {"filter": "tar"} if hasattr(tarfile, "tar_filter") else {}
+            tar.extractall(root, **filters)
         self.root = root
 
     def blob(self, digest: str) -> bytes:

@@ -11,6 +11,7 @@
 
 #include "integration/ladder_run.h"
 #include "support/child.h"
+#include "support/own_mounts.h"
 #include "support/scratch_cgroup.h"
 #include "support/straddler.h"
 
@@ -47,9 +48,8 @@ TEST(LadderHostile, ADeepTreeIsKilledToItsLastProcess) {
 
 // Hides a group's list from this process alone: the file now fails with EIO.
 bool hide_list(const std::string& file) {
-  return ::unshare(CLONE_NEWNS) == 0 &&
-         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-         ::mount("/proc/self/mem", file.c_str(), nullptr, MS_BIND, nullptr) == 0;
+  enter_own_mounts();
+  return ::mount("/proc/self/mem", file.c_str(), nullptr, MS_BIND, nullptr) == 0;
 }
 
 // What could not be listed is no reason to spare what was, nor to leave out cgroup.kill.

@@ -16,22 +16,13 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "support/own_mounts.h"
 
 namespace forestall::test {
 namespace {
 
 [[noreturn]] void fail(const std::string& what) {
   throw std::runtime_error(what + ": " + std::generic_category().message(errno));
-}
-
-// Later threads inherit it; existing threads do not see the mounts.
-void enter_own_mounts() {
-  static const bool entered = [] {
-    if (::unshare(CLONE_NEWNS) != 0) fail("unshare CLONE_NEWNS");
-    if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) fail("MS_PRIVATE");
-    return true;
-  }();
-  (void)entered;
 }
 
 void run(std::vector<std::string> words) {

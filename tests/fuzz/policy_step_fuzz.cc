@@ -14,6 +14,7 @@
 
 #include "base/parse.h"
 #include "policy/deadlines.h"
+#include "policy/lines.h"
 #include "policy/step.h"
 
 namespace {

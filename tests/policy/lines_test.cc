@@ -2,6 +2,7 @@
 // Lines: the value of a usage counter at which each memory threshold is met.
 #include <gtest/gtest.h>
 
+#include "policy/lines.h"
 #include "policy/step.h"
 #include "tests/policy/world.h"
 

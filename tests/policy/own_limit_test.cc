@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "policy/guard_list.h"
+#include "policy/lines.h"
 #include "policy/step.h"
 #include "tests/policy/reported.h"
 #include "tests/policy/world.h"

@@ -7,7 +7,7 @@
 
 #include "policy/capacity_lines.h"
 #include "policy/damage_limit.h"
-#include "policy/step.h"
+#include "policy/lines.h"
 
 namespace forestall::agent {
 namespace {

@@ -8,9 +8,9 @@
 #include "agent/sampling_turn.h"
 #include "base/parse.h"
 #include "policy/damage_limit.h"
+#include "policy/lines.h"
 #include "policy/rank.h"
 #include "policy/shortlist.h"
-#include "policy/step.h"
 #include "policy/warning.h"
 
 namespace forestall::agent {

@@ -4,21 +4,27 @@
 // Kubelet evicts one pod in 10 s. Forestall may kill again at once if memory that is being freed is
 // not enough, because several workloads that leak at once exhaust memory within a second. If the
 // memory belongs to no candidate (a process outside of the workloads, tmpfs without an owner,
-// slab), that speed would cost every candidate. So facts decide before each further kill:
-// 1. kills_freed_little: the last victim that ended freed less than half of its working set. What
-//    is short is not held by processes of candidates. One more kill follows if the kernel's OOM
-//    killer would act next, because the first victim may have been an exception.
-// 2. held_by_no_candidate: since the first kill, memory outside of all candidates grew by at least
-//    half of what the kills freed. A further victim would only make room for that growth.
-// 3. candidates_too_small: all candidates that may be killed hold less than the threshold lacks.
-// 4. within_requests: every candidate that may be killed is within its declared request, so none of
-//    them caused the shortage. At a watched cgroup, and if memory is charged to a group without
-//    processes, this also holds back the first kill; elsewhere the first kill is kubelet's.
-// 5. kill_limit_reached: Config::kill_limit, per node and per class of workloads.
-// Rules 3 and 4 end when the kernel's OOM killer would act next: when a quarter of the threshold's
-// limit is left, for the node of MemAvailable + SwapFree. Rules 1 to 3 forget a kill after
-// KillLimit::window. So the worst case is kubelet's, one kill for each window, until the kernel's
-// OOM killer is near.
+// slab), that speed would cost every candidate. So facts decide before each further kill.
+//
+//   reason                  a further kill is held back while                         ends
+//   1 kills_freed_little    the last victim that ended freed less than half of its    window
+//                           working set: no candidate holds what is short
+//   2 held_by_no_candidate  since the first kill, memory outside of all candidates    window
+//                           grew by at least half of what the kills freed: a victim
+//                           would only make room for that growth
+//   3 candidates_too_small  all candidates that may be killed hold less than the      window,
+//                           threshold lacks                                           last resort
+//   4 within_requests       every candidate that may be killed is within its          last resort
+//                           declared request: none of them caused the shortage
+//   5 kill_limit_reached    Config::kill_limit of the node or of the class is used    its window
+//
+// window: a kill older than KillLimit::window is forgotten. Last resort: the kernel's OOM killer
+// would act next, because a quarter of the threshold's limit is left, for the node of
+// MemAvailable + SwapFree. So the worst case is kubelet's, one kill for each window, until then.
+// Rule 1 permits one more kill at the last resort: the first victim may have been an exception.
+// Rule 4 also holds back the first kill at a watched cgroup, and if memory is charged to a group
+// without processes; elsewhere the first kill is kubelet's.
+//
 // If the kernel's OOM killer would act next, rules 1 and 2 do not spare a candidate that caused the
 // present shortage. Otherwise a tenant that leaves memory behind would protect the next leak until
 // the kernel selects a victim, protected or not. That candidate is the first in the order of

@@ -173,7 +173,7 @@ void keep_first(std::vector<Listing>& orders, Listing listing) {
 std::vector<GuardOrder> guard_orders(const Config& config, const Observation& observation) {
   std::vector<Listing> listings;
   const Credit credit(observation.kills);
-  for_each_subject(config, nullptr, false, observation,
+  for_each_subject(config, observation,
                    [&](std::size_t, const Threshold& threshold, const Subject& subject,
                        const std::optional<SignalState>& signal) {
                      // Nothing may be killed in the grace period of a soft threshold, and some

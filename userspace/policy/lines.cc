@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Usage lines: thresholds converted to values of a usage counter, by kubelet's formula
-// (pkg/kubelet/eviction/memory_threshold_notifier.go UpdateThreshold).
+#include "policy/lines.h"
+
 #include <string>
-#include <vector>
 
 #include "policy/saturating.h"
 #include "policy/signals.h"
-#include "policy/step.h"
 #include "policy/warning.h"
 
 namespace forestall::policy {
@@ -26,7 +24,7 @@ std::vector<Line> lines(const Config& config, const Observation& observation) {
   std::vector<Line> lines;
   lines.reserve(config.thresholds.size() + observation.watched.size());
   // Derived thresholds are on filesystems, which have no usage lines.
-  for_each_subject(config, nullptr, false, observation,
+  for_each_subject(config, observation,
                    [&](std::size_t, const Threshold& threshold, const Subject& subject,
                        const std::optional<SignalState>& signal) {
                      if (!signal || !signal->level) return;

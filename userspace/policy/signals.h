@@ -25,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -90,13 +91,19 @@ struct Subject {
                                                          const Threshold& threshold,
                                                          const Observation& observation);
 
+// The derived thresholds in force, or those of them that replace a configured one.
+struct DerivedInForce {
+  std::span<const DerivedThreshold> thresholds = {};
+  bool only_replacements = false;
+};
+
 // Calls visit(index, threshold, subject, SignalState or nothing) for every threshold in force and
 // each subject observed for it: thresholds on the node and the pods cgroup in configuration order,
 // then the derived ones, then the watched cgroups in the order of the observation. Derived
 // thresholds replace the configured ones on containerfs. Subjects are views into `observation`.
 template <typename Visit>
-void for_each_subject(const Config& config, const std::vector<DerivedThreshold>* derived,
-                      bool only_replacements, const Observation& observation, Visit visit) {
+void for_each_subject(const Config& config, const Observation& observation, Visit visit,
+                      const DerivedInForce& derived = {}) {
   for (std::size_t i = 0; i < config.thresholds.size(); ++i) {
     const Threshold& threshold = config.thresholds[i];
     const SignalRow& row = row_of(threshold.signal);
@@ -109,11 +116,9 @@ void for_each_subject(const Config& config, const std::vector<DerivedThreshold>*
             cgroup_state(pods, std::nullopt, observation));
     }
   }
-  if (derived != nullptr) {
-    for (const DerivedThreshold& one : *derived) {
-      if (only_replacements && !one.replaces) continue;
-      visit(one.index, one.threshold, Subject{}, node_state(one.threshold.signal, observation));
-    }
+  for (const DerivedThreshold& one : derived.thresholds) {
+    if (derived.only_replacements && !one.replaces) continue;
+    visit(one.index, one.threshold, Subject{}, node_state(one.threshold.signal, observation));
   }
   for (const CgroupSample& watched : observation.watched) {
     // An observation made under another configuration may name a threshold that is removed.

@@ -12,7 +12,6 @@
 
 #include "model/config.h"
 #include "model/decision.h"
-#include "model/line.h"
 #include "model/observation.h"
 #include "policy/state.h"
 
@@ -39,11 +38,5 @@ struct Step {
 // subject of Observer::add_workloads(): the path of the only subject in need, empty for all
 // workloads.
 [[nodiscard]] std::string_view inspection_subject(const Decision& decision);
-
-// The position of every threshold on memory for the wake sources, given the last observation.
-// Subjects with an unknown signal have no line. A soft threshold has one until it is met: from then
-// on only its grace period matters, and a crossed line would keep a polling source at its shortest
-// interval. The same applies to a threshold that does not evict.
-[[nodiscard]] std::vector<Line> lines(const Config& config, const Observation& observation);
 
 }  // namespace forestall::policy

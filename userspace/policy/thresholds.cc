@@ -210,8 +210,9 @@ Assessment assess(const Config& config, const State& state, const Observation& o
   next.conditions = state.conditions;
   next.reclaim = taken_up(state.reclaim, observation.reclaim);
   assessment.evidence.reserve(config.thresholds.size() + observation.watched.size());
-  for_each_subject(config, in_force.derived.get(), in_force.only_replacements, observation,
-                   Assessor(state, observation, assessment));
+  DerivedInForce derived{.only_replacements = in_force.only_replacements};
+  if (in_force.derived) derived.thresholds = *in_force.derived;
+  for_each_subject(config, observation, Assessor(state, observation, assessment), derived);
   if (std::any_of(assessment.evidence.begin(), assessment.evidence.end(),
                   [](const Evidence& evidence) { return evidence.met; })) {
     put_met_first(assessment);

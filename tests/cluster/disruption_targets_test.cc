@@ -132,6 +132,15 @@ TEST_F(DisruptionTargetsTest, AreSentAgainForHalfAMinute) {
   EXPECT_FALSE(targets_.due());
 }
 
+// Two kills of one pod: an answer would be for the first entry of that UID only.
+TEST_F(DisruptionTargetsTest, HaveAPodOnce) {
+  targets_.add(killed("u-1"), now_);
+  targets_.add(killed("u-1"), now_);
+  EXPECT_EQ(play(200, version("1", "30")), "GET /version");
+  EXPECT_EQ(play(200), kStatus);
+  EXPECT_EQ(play(200), "");
+}
+
 TEST_F(DisruptionTargetsTest, KeepTheLastOfTooMany) {
   for (std::size_t i = 0; i < 1'000; ++i) targets_.add(killed(std::to_string(i)), now_);
   EXPECT_EQ(play(200, version("1", "30")), "GET /version");

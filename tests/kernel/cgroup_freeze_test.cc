@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "kernel/process_ref.h"
 #include "support/temp_tree.h"
 
@@ -84,6 +86,15 @@ TEST_F(CgroupFreezeFile, TheFreezeOfARunningAgentStays) {
   leave(fmt::format("{} {}", self.pid, self.start_ticks));
   EXPECT_THAT(thaw_leftovers(tree_, records_, false), IsEmpty());
   EXPECT_EQ(state(), '1');
+}
+
+TEST_F(CgroupFreezeFile, ACgroupThatCannotBeOpenedIsReportedAndKeepsItsRecord) {
+  leave("4194304 1");
+  const CgroupId before = cgroup().id();
+  std::filesystem::rename(files_ / "a", files_ / "b");
+  files_.write("a", "");
+  EXPECT_THAT(thaw_leftovers(tree_, records_, false), ElementsAre(HasSubstr("/a: not thawed")));
+  EXPECT_TRUE(records_.read(before).value());
 }
 
 TEST_F(CgroupFreezeFile, ACgroupMadeAgainIsNotThawed) {

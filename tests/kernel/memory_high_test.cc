@@ -172,6 +172,16 @@ TEST_F(MemoryHighFile, ACgroupMadeAnewAtThePathIsNotTouched) {
   EXPECT_FALSE(records_.read(before).value());
 }
 
+// For another reason than its removal, here ENOTDIR: the record alone can restore the value.
+TEST_F(MemoryHighFile, ALeftoverThatCannotBeOpenedKeepsItsRecord) {
+  leave("40960000 40960000 20480000");
+  const CgroupId before = id();
+  std::filesystem::rename(files_ / "a", files_ / "b");
+  files_.write("a", "");
+  EXPECT_THAT(restore(), testing::ElementsAre(testing::HasSubstr("/a: memory.high not restored")));
+  EXPECT_TRUE(records_.read(before).value());
+}
+
 TEST_F(MemoryHighFile, RecordsOfAnEarlierBootAreDeleted) {
   leave("max 40960000 40960000");
   const std::string name = "memory-high/" + std::to_string(id().inode);

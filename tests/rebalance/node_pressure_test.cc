@@ -42,6 +42,11 @@ std::string reported_pod(const std::string& name, const std::string& size,
       name, size, growth);
 }
 
+std::string without_capacity(std::string report) {
+  const std::string capacity = R"("capacity": "4Gi",)";
+  return report.erase(report.find(capacity), capacity.size());
+}
+
 // Three reports, 30 s apart, of which the last one has `text`.
 std::vector<std::string> series(const std::string& node, ReportText text) {
   std::vector<std::string> all;
@@ -155,6 +160,18 @@ TEST(NodePressure, PodsLeaveUntilTheNodeIsFarEnough) {
   EXPECT_THAT(limited.evicted(), ElementsAre("a"));
   EXPECT_THAT(limited.run().limits,
               ElementsAre("Max number of evictions per node per plugin reached"));
+}
+
+TEST(NodePressure, ANodeOfUnknownCapacityIsNoDestination) {
+  const ReportText crossed{.headroom = "-1", .pods = reported_pod("big", "256Mi")};
+  const std::vector<std::string> cluster = three_nodes() + two_pods() + series("n1", crossed);
+  const std::string report = report_text("n2", {.headroom = "1300Mi"});
+  const World known = press(cluster + std::vector{report});
+  ASSERT_EQ(known.plan.evictions.size(), 1U);
+  EXPECT_EQ(known.plan.evictions[0].refused, "");
+  const World unknown = press(cluster + std::vector{without_capacity(report)});
+  ASSERT_EQ(unknown.plan.evictions.size(), 1U);
+  EXPECT_NE(unknown.plan.evictions[0].refused, "");
 }
 
 TEST(NodePressure, ADestinationStaysFarFromItsThresholds) {

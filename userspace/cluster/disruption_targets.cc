@@ -74,6 +74,8 @@ kubernetes::OutgoingRequest target_request(const KilledPod& pod, std::int64_t wa
 }  // namespace
 
 void DisruptionTargets::add(const KilledPod& pod, MonotonicTime now) {
+  const auto is_same = [&](const Waiting& each) { return each.pod.uid == pod.uid; };
+  if (std::ranges::any_of(waiting_, is_same)) return;
   if (waiting_.size() >= kMax) waiting_.pop_front();
   waiting_.push_back({.pod = pod, .wall = wall_(), .expires = now + kLongest, .not_before = now});
 }

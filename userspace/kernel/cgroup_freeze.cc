@@ -42,8 +42,9 @@ std::optional<ProcessId> owner_in(std::string_view text) {
 Result<std::string> thaw_leftover(const CgroupTree& tree, const SettingRecords& records,
                                   const SettingRecords::SavedSetting& left, bool dry_run) {
   const auto cgroup = tree.open(left.path);
+  if (!cgroup && !is_removed(cgroup.error())) return cgroup.error();
   if (!cgroup || cgroup->id() != left.cgroup) {
-    if (cgroup || is_removed(cgroup.error())) records.drop(left.cgroup);
+    records.drop(left.cgroup);
     return std::string();
   }
   const auto owner = owner_in(left.text);

@@ -46,16 +46,13 @@ Result<void> undo(int file, const MemoryHighRecord& record, std::string_view nam
   return write_amount(file, record.original, name);
 }
 
-// Whether `path` still has the cgroup of the record.
-bool is_there(const Result<CgroupDir>& cgroup, const SettingRecords::SavedSetting& left) {
-  return cgroup.ok() && cgroup->id() == left.cgroup;
-}
-
 // Returns what was done; empty if there is nothing to undo.
 Result<std::string> undo_leftover(const CgroupTree& tree, const SettingRecords& records,
                                   const SettingRecords::SavedSetting& left, bool dry_run) {
   const auto cgroup = tree.open(left.path);
-  if (!is_there(cgroup, left)) {
+  // What cannot be opened for another reason than its removal still has the setting.
+  if (!cgroup && !is_removed(cgroup.error())) return cgroup.error();
+  if (!cgroup || cgroup->id() != left.cgroup) {
     records.drop(left.cgroup);
     return std::string();
   }
@@ -139,7 +136,11 @@ Result<void> MemoryHigh::set(Bytes value) {
   }
   const auto text = to_string(MemoryHighRecord{original_, before, rounded, self_});
   TRY(records_->write({cgroup_, path_, text}));
-  TRY(write_amount(file_.get(), rounded, name_));
+  if (auto written = write_amount(file_.get(), rounded, name_); !written) {
+    // Nothing was set, so the record would only keep others away.
+    if (!ours_) records_->drop(cgroup_);
+    return written;
+  }
   ours_ = rounded;
   return {};
 }

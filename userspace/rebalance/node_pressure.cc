@@ -292,8 +292,10 @@ class PressureMover {
   // Whether the node stays far from its thresholds with the pod.
   [[nodiscard]] bool has_headroom(NodeIndex index, const Amounts& usage) const {
     const PressedNode& node = *by_index_.at(index);
-    const double least = args_.destination_headroom_percent * kPercent *
-                         static_cast<double>(node.report->capacity.value_or(0));
+    const auto& capacity = node.report->capacity;
+    if (!capacity) return false;  // how much must stay free is unknown
+    const double least =
+        args_.destination_headroom_percent * kPercent * static_cast<double>(*capacity);
     return std::ranges::all_of(node.report->thresholds, [&](const ReportedThreshold& each) {
       if (!is_about_memory(each)) return true;
       const Nanos headroom = each.headroom - node.booked - usage.of(kMemory);

@@ -162,6 +162,18 @@ TEST(CommandLine, DoctorReportsThatTheConfigurationHasTheGuardOff) {
   EXPECT_EQ(doctor("off.yaml").find(remark) != std::string::npos, supported);
 }
 
+TEST(CommandLine, DoctorReportsWhatRulesetsLackOnThisHost) {
+  const TempTree tree{
+      {"config.yaml",
+       "rulesets:\n- name: batch\n"
+       "  detectors: [{name: big, all: [{usage: {cgroups: [/no-such-cgroup], above: 64Mi, for: "
+       "1s}}]}]\n"
+       "  actions: [{kill: {cgroups: [/no-such-cgroup]}}]\n"}};
+  const std::string text = run_forestall({"doctor", "--config", tree / "config.yaml"}).output;
+  EXPECT_THAT(text, HasSubstr("ruleset 'batch': detector 'usage' matches no cgroup now."));
+  EXPECT_THAT(text, HasSubstr("ruleset 'batch': action 'kill' matches no cgroup now."));
+}
+
 // Runs `command` with a standard output that is always full; the exit code and the errors.
 Ran run_on_full_disk(const std::string& command) {
   const TempTree tree;

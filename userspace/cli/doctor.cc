@@ -17,8 +17,11 @@
 #include "messages/json.h"
 #include "model/workload_example.h"
 #include "policy/protection.h"
+#include "rulesets/needs.h"
+#include "rulesets/unread.h"
 #include "sources/observer.h"
 #include "sources/pod_paths.h"
+#include "sources/rule_reader.h"
 #include "tables/table.h"
 
 namespace forestall::cli {
@@ -78,6 +81,7 @@ struct AdviceInput {
   // Nullopt: it cannot be read, and has its own error in `check-config`.
   const std::optional<Config> config;
   const bool needs_backstop;
+  const std::vector<rulesets::Ruleset> rulesets;
 };
 
 std::optional<std::string> candidate_advice(const AdviceInput& subject) {
@@ -128,8 +132,32 @@ std::optional<std::string> backstop_advice(const AdviceInput& subject) {
 
 AdviceInput subject_of(const Options& options, const agent::ProbedHost& host) {
   auto loaded = loaded_config(options);
-  if (!loaded) return {options, host, std::nullopt, false};
-  return {options, host, std::move(loaded->config), loaded->needs_backstop};
+  if (!loaded) return {options, host, std::nullopt, false, {}};
+  return {options, host, std::move(loaded->config), loaded->needs_backstop,
+          std::move(loaded->rulesets)};
+}
+
+std::string sentence_of(const std::string& ruleset, const rulesets::UnreadPlugin& unread) {
+  const std::string_view kind = unread.is_action ? "action" : "detector";
+  const auto begin = fmt::format("ruleset '{}': {} '{}'", ruleset, kind, unread.plugin);
+  if (unread.missing.empty()) return fmt::format("{} matches no cgroup now.", begin);
+  return fmt::format("{} lacks {}: no cgroup that it matches has it{}.", begin,
+                     fmt::join(unread.missing, " and "),
+                     unread.is_action ? "" : ", so it does not fire");
+}
+
+// What the rulesets of the configuration lack on this host.
+std::vector<std::string> ruleset_advice(const AdviceInput& subject) {
+  std::vector<std::string> sentences;
+  if (subject.rulesets.empty()) return sentences;
+  sources::RuleSampleReader reader(subject.host.tree);
+  const auto observed = reader.read(SystemClock().now(), rulesets::needs_of(subject.rulesets));
+  for (const rulesets::Ruleset& ruleset : subject.rulesets) {
+    for (const auto& unread : rulesets::unread_plugins(ruleset, observed)) {
+      sentences.push_back(sentence_of(ruleset.name, unread));
+    }
+  }
+  return sentences;
 }
 
 v1::DoctorReport to_report(const Options& options, const agent::ProbedHost& host) {
@@ -161,6 +189,7 @@ v1::DoctorReport to_report(const Options& options, const agent::ProbedHost& host
   for (const auto advice_of : {guard_advice, pod_advice, backstop_advice, candidate_advice}) {
     if (auto sentence = advice_of(subject)) report.add_advice(std::move(*sentence));
   }
+  for (std::string& sentence : ruleset_advice(subject)) report.add_advice(std::move(sentence));
   return report;
 }
 

@@ -6,6 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "support/file_changes.h"
 #include "support/temp_tree.h"
 
@@ -39,6 +43,15 @@ class RuleSettingsFiles : public ::testing::Test {
     if (!came) throw std::runtime_error("no result");
     return results.front();
   }
+  // Of the results up to the first one of `last`.
+  std::vector<std::string> paths_until(const std::string& last) {
+    std::vector<std::string> paths;
+    static_cast<void>(test::wait_for_files(files_ / "b", -1, [&] {
+      for (const auto& each : settings_->take_results()) paths.push_back(each.path);
+      return std::ranges::find(paths, last) != paths.end();
+    }));
+    return paths;
+  }
   CgroupId id() const { return tree_.open("/a")->id(); }
   RuleSetting throttle(std::int64_t high) const {
     return {RuleSetting::Kind::throttle, id(), "/a", Bytes{high}};
@@ -48,7 +61,8 @@ class RuleSettingsFiles : public ::testing::Test {
   test::TempTree files_{{"cgroup.controllers", ""},
                         {"a/memory.high", "40960000"},
                         {"a/cgroup.freeze", "0"},
-                        {"a/memory.reclaim", ""}};
+                        {"a/memory.reclaim", ""},
+                        {"b/memory.reclaim", ""}};
   kernel::CgroupTree tree_;
   test::TempTree run_;
   kernel::SettingRecords high_{run_ / "high"};
@@ -110,6 +124,27 @@ TEST_F(RuleSettingsFiles, ReclaimIsWrittenInPieces) {
   EXPECT_EQ(result.reclaimed, mib(80));
   EXPECT_FALSE(result.failure);
   EXPECT_EQ(text("memory.reclaim"), std::to_string(mib(16).count)) << "the last piece";
+}
+
+// More pieces than any test writes.
+constexpr Bytes kEndless = gib(1 << 20);
+
+// A reload to a dry run, or without the ruleset, must not leave minutes of reclaim behind.
+TEST_F(RuleSettingsFiles, AReclaimUnderWayCanBeCancelled) {
+  settings_->reclaim({{id(), "/a", kEndless}, {tree_.open("/b")->id(), "/b", mib(32)}});
+  ASSERT_TRUE(becomes("memory.reclaim", std::to_string(mib(32).count)));
+  settings_->cancel_reclaims();
+  const RuleSettingResult result = next_result();
+  EXPECT_EQ(result.path, "/a");
+  EXPECT_LT(result.reclaimed, kEndless);
+  EXPECT_EQ(test::read_text(files_ / "b/memory.reclaim"), "") << "dropped";
+}
+
+TEST_F(RuleSettingsFiles, AReclaimOfAnotherCgroupIsNotDroppedMeanwhile) {
+  settings_->reclaim({{id(), "/a", gib(1 << 10)}});
+  ASSERT_TRUE(becomes("memory.reclaim", std::to_string(mib(32).count)));
+  settings_->reclaim({{tree_.open("/b")->id(), "/b", mib(32)}, {id(), "/a", mib(32)}});
+  EXPECT_THAT(paths_until("/b"), testing::ElementsAre("/a", "/b"));
 }
 
 TEST(RuleSettings, WithoutTheFilesThereIsNothingToStart) {

@@ -167,7 +167,15 @@ void RuleSettingsThread::reclaim(std::vector<RuleReclaim> wanted) {
     const std::lock_guard lock(mutex_);
     work_.reclaims.swap(wanted);
   }
+  may_reclaim_ = true;
   wake();
+}
+
+void RuleSettingsThread::cancel_reclaims() {
+  if (!std::exchange(may_reclaim_, false)) return;
+  const std::lock_guard lock(mutex_);
+  work_.reclaims.clear();
+  work_.cancels = true;  // seen between two pieces
 }
 
 std::vector<RuleSettingResult> RuleSettingsThread::take_results() {
@@ -177,7 +185,8 @@ std::vector<RuleSettingResult> RuleSettingsThread::take_results() {
 
 RuleSettingsThread::Work RuleSettingsThread::take_work() {
   const std::lock_guard lock(mutex_);
-  return {work_.settings, std::exchange(work_.reclaims, {}), work_.stop};
+  return {work_.settings, std::exchange(work_.reclaims, {}), std::exchange(work_.cancels, false),
+          work_.stop};
 }
 
 void RuleSettingsThread::add_result(RuleSettingResult result) {
@@ -197,18 +206,27 @@ void RuleSettingsThread::serve() {
     Work work = take_work();
     if (work.stop) return;
     writer.apply(work.settings);
-    for (RuleReclaim& each : work.reclaims) {
-      RuleSettingResult result{each.path, "memory.reclaim", each.amount, {}, {}};
-      while (writer.reclaim_piece(each, result.reclaimed, result.failure)) {
-        // Newer reclaims are dropped: the ruleset requests them again.
-        const Work now = take_work();
-        if (now.stop) return;
-        writer.apply(now.settings);
-      }
-      if (result.failure && kernel::is_removed(*result.failure)) continue;
-      add_result(std::move(result));
+    while (!work.reclaims.empty()) {
+      if (!reclaim_first(writer, work.reclaims)) return;
     }
   }
+}
+
+bool RuleSettingsThread::reclaim_first(Writer& writer, std::vector<RuleReclaim>& reclaims) {
+  RuleReclaim left = reclaims.front();
+  reclaims.erase(reclaims.begin());
+  RuleSettingResult result{left.path, "memory.reclaim", left.amount, {}, {}};
+  while (writer.reclaim_piece(left, result.reclaimed, result.failure)) {
+    Work now = take_work();
+    if (now.stop) return false;
+    writer.apply(now.settings);
+    std::erase_if(now.reclaims,
+                  [&](const RuleReclaim& each) { return each.cgroup == left.cgroup; });
+    if (now.cancels || !now.reclaims.empty()) reclaims = std::move(now.reclaims);
+    if (now.cancels) break;
+  }
+  if (!result.failure || !kernel::is_removed(*result.failure)) add_result(std::move(result));
+  return true;
 }
 
 }  // namespace forestall::actuators

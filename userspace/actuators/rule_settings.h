@@ -46,8 +46,11 @@ class RuleSettings {
   [[nodiscard]] virtual Result<void> start();
   // From now on exactly these are set. Takes effect on the thread.
   virtual void apply(std::vector<RuleSetting> /*wanted*/) {}
-  // Replaces reclaims that have not begun: a ruleset that still fires requests them again.
+  // Replaces reclaims that have not begun: a ruleset that still fires requests them again. The one
+  // under way continues, and another one of its cgroup is dropped.
   virtual void reclaim(std::vector<RuleReclaim> /*wanted*/) {}
+  // Ends the reclaim under way after its present piece, and drops the others.
+  virtual void cancel_reclaims() {}
   // Since the last call: failures, and reclaims that are over.
   [[nodiscard]] virtual std::vector<RuleSettingResult> take_results() { return {}; }
 };
@@ -68,17 +71,21 @@ class RuleSettingsThread final : public RuleSettings {
   [[nodiscard]] Result<void> start() override;
   void apply(std::vector<RuleSetting> wanted) override;
   void reclaim(std::vector<RuleReclaim> wanted) override;
+  void cancel_reclaims() override;
   [[nodiscard]] std::vector<RuleSettingResult> take_results() override;
 
  private:
   struct Work {
     std::vector<RuleSetting> settings;
     std::vector<RuleReclaim> reclaims;
+    bool cancels = false;  // the reclaim under way
     bool stop = false;
   };
   class Writer;
 
   void serve();
+  // False: the thread has to end.
+  [[nodiscard]] bool reclaim_first(Writer& writer, std::vector<RuleReclaim>& reclaims);
   void wake() const;
   [[nodiscard]] Work take_work();
   void add_result(RuleSettingResult result);
@@ -91,8 +98,10 @@ class RuleSettingsThread final : public RuleSettings {
   Work work_;
   std::vector<RuleSettingResult> results_;
 
-  std::vector<RuleSetting> last_;  // used by the loop only
-  std::thread thread_;             // last: serve() uses all members above
+  // Used by the loop only.
+  std::vector<RuleSetting> last_;
+  bool may_reclaim_ = false;  // reclaims may be under way or wait
+  std::thread thread_;        // last: serve() uses all members above
 };
 
 }  // namespace forestall::actuators

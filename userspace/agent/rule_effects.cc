@@ -76,6 +76,7 @@ void RuleEffects::evaluated(const Config& config, const PolicyState& state, cons
   const bool held = config.rules && state.rules && !config.dry_run;
   settings_.apply(held ? rulesets::held_settings(*config.rules, *state.rules)
                        : std::vector<RuleSetting>());
+  if (!held) settings_.cancel_reclaims();
   if (held && record.observation.rules) settings_.reclaim(reclaims_of(record));
   if (record.observation.rules) log_decision(record.decision);
   log_results();

@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -47,8 +46,10 @@ class RuleSettingsFiles : public ::testing::Test {
   std::vector<std::string> paths_until(const std::string& last) {
     std::vector<std::string> paths;
     static_cast<void>(test::wait_for_files(files_ / "b", -1, [&] {
-      for (const auto& each : settings_->take_results()) paths.push_back(each.path);
-      return std::ranges::find(paths, last) != paths.end();
+      for (const auto& each : settings_->take_results()) {
+        if (paths.empty() || paths.back() != last) paths.push_back(each.path);
+      }
+      return !paths.empty() && paths.back() == last;
     }));
     return paths;
   }

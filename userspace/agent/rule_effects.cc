@@ -63,6 +63,7 @@ LogLine line_of(const RuleReport& ruleset) {
 }  // namespace
 
 void RuleEffects::configured(const Config& config) {
+  settings_.cancel_reclaims();  // rulesets that stay, and still fire, request theirs again
   if (!sets(config) || config.dry_run) return;
   const auto started = settings_.start();
   if (started) return;
@@ -76,7 +77,6 @@ void RuleEffects::evaluated(const Config& config, const PolicyState& state, cons
   const bool held = config.rules && state.rules && !config.dry_run;
   settings_.apply(held ? rulesets::held_settings(*config.rules, *state.rules)
                        : std::vector<RuleSetting>());
-  if (!held) settings_.cancel_reclaims();
   if (held && record.observation.rules) settings_.reclaim(reclaims_of(record));
   if (record.observation.rules) log_decision(record.decision);
   log_results();

@@ -19,8 +19,9 @@ struct ItemRow {
   bool (*is_known)(const Cgroup&);
 };
 
-// Not listed: preferences, which most cgroups do not have, and memory.min and memory.low, which
-// count as 0 where they are absent (cgroup v1). The root's usage is that of the host.
+// Not listed: whether it has processes, which each version shows; preferences, which most cgroups
+// do not have; memory.min and memory.low, which count as 0 where they are absent (cgroup v1). The
+// root's usage is that of the host.
 constexpr std::array kItemRows{
     ItemRow{Item::usage, "the memory usage",
             [](const Cgroup& c) { return is_root(c) || c.current.has_value(); }},

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which detectors and actions of a ruleset cannot work on a host, because it does not have what
-// they read or set. `forestall doctor` reports them: in an agent they only never fire, or do
-// nothing.
+// Which detectors and actions of a ruleset lack what they read or set on a host, for `forestall
+// doctor`.
 #pragma once
 
 #include <string>

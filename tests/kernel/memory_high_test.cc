@@ -3,13 +3,21 @@
 // tests the kernel's part.
 #include "kernel/memory_high.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
+#include <barrier>
 #include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "base/unique_fd.h"
 
 #include "kernel/process_ref.h"
 #include "support/temp_tree.h"
@@ -111,6 +119,45 @@ TEST_F(MemoryHighFile, ASettingOfAnotherLivingProcessIsNotTakenOver) {
   record({parent->pid, parent->start_ticks + 1});
   EXPECT_EQ(restore().size(), 1u);
   EXPECT_EQ(high(), "81920000");
+}
+
+// Without a lock both find no record, and the second one records the value of the first as the
+// original.
+TEST_F(MemoryHighFile, OfTwoThreadsThatSetItAtATimeOneIsRefused) {
+  const auto cgroup = tree_.open("/a");
+  ASSERT_TRUE(cgroup);
+  for (int round = 0; round < 500; ++round) {
+    std::array<std::optional<MemoryHigh>, 2> holders;
+    for (auto& each : holders) each.emplace(MemoryHigh::open(*cgroup, records_).value());
+    std::array<bool, 2> done{};
+    std::barrier both(2);
+    const auto set = [&](std::size_t i) {
+      both.arrive_and_wait();
+      done[i] = holders[i]->set(Bytes{20480000}).ok();
+    };
+    std::thread other(set, 1);
+    set(0);
+    other.join();
+    ASSERT_NE(done[0], done[1]) << "round " << round;
+    for (auto& each : holders) each.reset();
+    ASSERT_EQ(high(), "40960000") << "round " << round;
+  }
+}
+
+// A record of what was not set would keep others away.
+TEST_F(MemoryHighFile, AFailedFirstWriteLeavesNoRecord) {
+  const UniqueFd sealed(memfd_create("memory.high", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_TRUE(sealed);
+  ASSERT_EQ(write(sealed.get(), "40960000", 8), 8);
+  ASSERT_EQ(fcntl(sealed.get(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+  std::filesystem::remove(files_ / "a/memory.high");
+  std::filesystem::create_symlink("/proc/self/fd/" + std::to_string(sealed.get()),
+                                  files_ / "a/memory.high");
+  auto held = MemoryHigh::open(*tree_.open("/a"), records_);
+  ASSERT_TRUE(held) << held.error().text();
+  EXPECT_EQ(held->set(Bytes{20480000}).error().code, EPERM);
+  EXPECT_FALSE(held->current());
+  EXPECT_FALSE(recorded());
 }
 
 TEST_F(MemoryHighFile, LeftoversAreUndoneOnlyWhereTheValueIsStillOurs) {

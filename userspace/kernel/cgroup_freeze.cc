@@ -67,12 +67,12 @@ CgroupFreeze::CgroupFreeze(const SettingRecords& records, const CgroupDir& cgrou
 Result<CgroupFreeze> CgroupFreeze::freeze(const CgroupDir& cgroup, const SettingRecords& records) {
   UniqueFd file = TRY(cgroup.open_file("cgroup.freeze", O_RDWR));
   const std::string name = cgroup.path() + "/cgroup.freeze";
-  if (TRY(is_frozen(file.get(), name)) || TRY(records.read(cgroup.id()))) {
+  if (TRY(is_frozen(file.get(), name))) {
     return Error{EBUSY, fmt::format("{} is frozen by another process", cgroup.path())};
   }
   const ProcessId self = TRY(read_process_id(::getpid()));
-  TRY(records.write(
-      {cgroup.id(), cgroup.path(), fmt::format("{} {}", self.pid, self.start_ticks)}));
+  TRY(records.claim({cgroup.id(), cgroup.path(), fmt::format("{} {}", self.pid, self.start_ticks)},
+                    [](std::string_view) { return true; }));
   CgroupFreeze frozen(records, cgroup, std::move(file));
   TRY(write_frozen(frozen.file_.get(), true, name));
   return frozen;

@@ -108,13 +108,16 @@ Result<MemoryHigh> MemoryHigh::open(const CgroupDir& cgroup, const SettingRecord
   return MemoryHigh(records, cgroup, std::move(file), original, self);
 }
 
-// Whether another holder has a record of this setting: a running process, or another object of this
+// EBUSY: another holder has a record of this setting: a running process, or another object of this
 // one, whose original a record of ours would replace.
-Result<bool> MemoryHigh::held_by_another() const {
-  const auto text = TRY(records_->read(cgroup_));
-  if (!text) return false;
-  const auto record = parse_memory_high_record(*text);
-  return record && owner_is_running(*record);
+Result<void> MemoryHigh::record(const std::optional<Bytes>& before, Bytes value) const {
+  const SettingRecords::SavedSetting ours{
+      cgroup_, path_, to_string(MemoryHighRecord{original_, before, value, self_})};
+  if (ours_) return records_->write(ours);
+  return records_->claim(ours, [](std::string_view text) {
+    const auto present = parse_memory_high_record(text);
+    return present && owner_is_running(*present);
+  });
 }
 
 MemoryHigh::~MemoryHigh() {
@@ -130,12 +133,7 @@ Result<void> MemoryHigh::set(Bytes value) {
   if (TRY(read_amount(file_.get(), name_)) != before) {
     return Error{EBUSY, fmt::format("{} was changed by another process", name_)};
   }
-  if (!ours_ && TRY(held_by_another())) {
-    return Error{
-        EBUSY, fmt::format("{} is set by another part of this agent, or by another agent", name_)};
-  }
-  const auto text = to_string(MemoryHighRecord{original_, before, rounded, self_});
-  TRY(records_->write({cgroup_, path_, text}));
+  TRY(record(before, rounded));
   if (auto written = write_amount(file_.get(), rounded, name_); !written) {
     // Nothing was set, so the record would only keep others away.
     if (!ours_) records_->drop(cgroup_);

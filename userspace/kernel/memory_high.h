@@ -61,7 +61,7 @@ class MemoryHigh {
  private:
   MemoryHigh(const SettingRecords& records, const CgroupDir& cgroup, UniqueFd file,
              std::optional<Bytes> original, ProcessId self);
-  [[nodiscard]] Result<bool> held_by_another() const;
+  [[nodiscard]] Result<void> record(const std::optional<Bytes>& before, Bytes value) const;
 
   const SettingRecords* records_;
   CgroupId cgroup_;

@@ -9,9 +9,11 @@
 
 #include <cerrno>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "base/parse.h"
+#include "base/priority_mutex.h"
 #include "kernel/held_file.h"
 
 namespace forestall::kernel {
@@ -51,6 +53,13 @@ Result<void> write_whole(int directory, const std::string& name, std::string_vie
   return {};
 }
 
+// One for all records: only threads of the agent that holds the instance lock of the run directory
+// write there.
+base::PriorityMutex& claim_mutex() {
+  static base::PriorityMutex mutex;
+  return mutex;
+}
+
 }  // namespace
 
 Result<UniqueFd> SettingRecords::open_directory() const {
@@ -65,6 +74,18 @@ Result<UniqueFd> SettingRecords::open_directory() const {
                     directory_, found.st_uid, found.st_mode & 07777));
   }
   return fd;
+}
+
+Result<void> SettingRecords::claim(
+    const SavedSetting& record,
+    const std::function<bool(std::string_view text)>& is_anothers) const {
+  const std::lock_guard lock(claim_mutex());
+  const auto present = TRY(read(record.cgroup));
+  if (present && is_anothers(*present)) {
+    return Error{EBUSY, fmt::format("{} is set by another part of this agent, or by another agent",
+                                    record.path)};
+  }
+  return write(record);
 }
 
 Result<void> SettingRecords::write(const SavedSetting& record) const {

@@ -9,6 +9,7 @@
 // inode within a boot, so no record applies to a cgroup that was recreated at the same path.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,7 +21,7 @@
 
 namespace forestall::kernel {
 
-// Thread rule: any thread; calls for one cgroup come from one thread at a time.
+// Thread rule: any thread; calls for one cgroup come from one thread at a time, except claim().
 class SettingRecords {
  public:
   struct SavedSetting {
@@ -33,6 +34,11 @@ class SettingRecords {
   // is made that could not be undone.
   explicit SettingRecords(std::string directory = "") : directory_(std::move(directory)) {}
 
+  // write(), unless the cgroup has a record whose text `is_anothers` is true for: EBUSY. Of several
+  // threads that claim one cgroup, one is the first. Waits for file operations of the others only.
+  [[nodiscard]] Result<void> claim(
+      const SavedSetting& record,
+      const std::function<bool(std::string_view text)>& is_anothers) const;
   // Replaces the record of `cgroup`, all or nothing. Refuses a directory of another user, or one
   // that other users can write to.
   [[nodiscard]] Result<void> write(const SavedSetting& record) const;

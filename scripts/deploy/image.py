@@ -84,19 +84,38 @@ class Package:
 class Packages:
     def __init__(self) -> None:
         self.used: dict[str, Package] = {}
+        # Path in a package's list to the package's name.
+        self.owners: dict[str, str] = {}
 
     def get(self, name: str) -> Package:
-        package = Package(name)
-        return self.used.setdefault(package.name, package)
+        plain = name.split(":")[0]
+        if plain not in self.used:
+            self.used[plain] = Package(name)
+        return self.used[plain]
+
+    def find_owners(self, paths: list[str]) -> None:
+        """Fills `owners`. Each run of dpkg-query reads the lists of all packages: so it runs once
+        for many files."""
+        names = [name for path in paths for name in names_in_lists(path)]
+        # The exit status is 1 if one of them is in no list.
+        ran = subprocess.run(["dpkg-query", "-S", *names], capture_output=True, text=True)
+        for line in ran.stdout.splitlines():
+            packages, _, listed = line.partition(": ")
+            self.owners[listed] = packages.split(",")[0]
 
     def owner(self, path: str) -> tuple[Package, str]:
         """The package of a file, and the file's path in the package's list."""
-        # With /lib as a link to /usr/lib, the list may have either path.
-        for listed in (path, path.removeprefix("/usr")):
-            ran = subprocess.run(["dpkg-query", "-S", listed], capture_output=True, text=True)
-            if ran.returncode == 0:
-                return self.get(ran.stdout.split(": ")[0].split(",")[0]), listed
+        if not any(listed in self.owners for listed in names_in_lists(path)):
+            self.find_owners([path])
+        for listed in names_in_lists(path):
+            if listed in self.owners:
+                return self.get(self.owners[listed]), listed
         raise ImageError(f"{path} is of no installed package")
+
+
+def names_in_lists(path: str) -> list[str]:
+    """With /lib as a link to /usr/lib, the list of a package may have either path."""
+    return [path, path.removeprefix("/usr")]
 
 
 class Tree:
@@ -134,13 +153,17 @@ class Tree:
         return [str(path) for path in found]
 
     def add_libraries(self, programs: list[str]) -> None:
+        paths: dict[str, None] = {}  # in their order
         for program in programs:
             for line in output_of("ldd", program).splitlines():
                 if "not found" in line:
                     raise ImageError(f"{program}: {line.strip()}")
                 found = re.search(r"(?:=>\s+)?(/\S+) \(0x", line)
                 if found:
-                    self._add_library(found[1])
+                    paths[found[1]] = None
+        self.packages.find_owners([os.path.realpath(path) for path in paths])
+        for path in paths:
+            self._add_library(path)
 
     def _add_library(self, path: str) -> None:
         real = os.path.realpath(path)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adds up the results of the stages of test.sh and prints the closing line.
 
-Reads every JUnit file (*.xml) and the VM results (vm.json) of a directory. A stage that failed
+Reads every JUnit file (*.xml) and the VM results (vm.json) of a directory. A ctest test that is a
+suite of GoogleTest counts as its cases, which its output lists. A stage that failed
 without a failed test (a build error, a crash) counts as one failure, so that the closing line
 cannot report 0 failed after a broken stage, and the end of its output (STAGE.log) is printed.
 
@@ -13,6 +14,7 @@ import argparse
 import collections
 import json
 import pathlib
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
@@ -21,6 +23,12 @@ from typing import NamedTuple
 # Printed lines of one failure, from its end.
 OUTPUT_LINES = 25
 SLOWEST_TESTS = 20
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "vmtests"))
+from harness import gtest  # noqa: E402
+
+VERDICTS = {gtest.Verdict.PASS: "passed", gtest.Verdict.FAIL: "failed",
+            gtest.Verdict.NOT_APPLICABLE: "not_applicable"}
+ANNOUNCED = re.compile(r"^\[==========\] Running (\d+) tests? from ", re.MULTILINE)
 
 
 class Count(NamedTuple):
@@ -55,28 +63,59 @@ def judge(case: ElementTree.Element) -> str:
     return "failed" if bad or case.get("status") in ("fail", "notrun", "disabled") else "passed"
 
 
-def read_cases(path: pathlib.Path) -> Iterator[tuple[str, str, ElementTree.Element]]:
-    for case in ElementTree.parse(path).iter("testcase"):
-        yield case.get("name", "?"), judge(case), case
+class Case(NamedTuple):
+    name: str
+    verdict: str  # a field of Count; empty: a suite that counts as its cases
+    seconds: float
+    output: list[str]
 
 
-def output_of(case: ElementTree.Element) -> list[str]:
-    return "".join(case.itertext()).strip().splitlines()
+def cases_of(test: ElementTree.Element) -> Iterator[Case]:
+    """A ctest test, or the cases of a suite. A suite that failed for another reason than a failed
+    case, such as a crash before its last case, has failed itself."""
+    name, verdict, seconds = test.get("name", "?"), judge(test), float(test.get("time") or 0)
+    text = "".join(test.itertext()).strip()
+    announced = ANNOUNCED.search(text)
+    # A script may run several suites, in places of its own: it counts as one test.
+    if announced is None or f"[ RUN      ] {name}." not in text:
+        yield Case(name, verdict, seconds, text.splitlines())
+        return
+    reader = gtest.Reader()
+    for line in text.splitlines():
+        reader.broadcast(line)
+    reader.abandon("its end was not printed", 0)
+    for case in reader.ended:
+        output = [case.reason, *case.lines] if case.reason else case.lines
+        yield Case(case.name, VERDICTS[case.verdict], case.seconds, output)
+    missing = int(announced[1]) - len(reader.ended)
+    if missing > 0:
+        yield Case(name, "failed", seconds, [*text.splitlines(), f"{missing} cases did not run"])
+    elif verdict == "failed" and all(VERDICTS[c.verdict] != "failed" for c in reader.ended):
+        yield Case(name, "failed", seconds, text.splitlines())
+    else:
+        yield Case(name, "", seconds, [])
+
+
+def read_cases(path: pathlib.Path) -> Iterator[Case]:
+    for test in ElementTree.parse(path).iter("testcase"):
+        yield from cases_of(test)
 
 
 def read_junit(path: pathlib.Path) -> Stage:
     tried_again = path.with_suffix(".again.xml")
-    again = {name: (verdict, output_of(case)) for name, verdict, case in read_cases(tried_again)} \
-        if tried_again.exists() else {}
+    again = {case.name: case for case in read_cases(tried_again)} if tried_again.exists() else {}
     counted: collections.Counter[str] = collections.Counter()
     failures = []
     durations = {}
-    for name, verdict, case in read_cases(path):
-        final, output_again = again.get(name, (verdict, None))
+    for case in read_cases(path):
+        repeated = again.get(case.name)
+        final = repeated.verdict if repeated else case.verdict
         counted[final] += 1
-        durations[name] = float(case.get("time") or 0)
-        if verdict == "failed":
-            failures.append(Failure(name, output_of(case), output_again, final == "passed"))
+        if case.verdict:
+            durations[case.name] = case.seconds
+        if "failed" in (case.verdict, final):
+            failures.append(Failure(case.name, case.output, repeated.output if repeated else None,
+                                    final != "failed"))
     return Stage(Count(*(counted[word] for word in Count._fields)), failures, durations)
 
 

@@ -23,12 +23,14 @@ build_target() { # PRESET TARGET
 }
 build() { build_target "$1" all; }
 
-# A few failed tests run once more, one by one, and both outcomes are printed: this separates real
+# A few failed suites run once more, one by one, and both outcomes are printed: this separates real
 # failures from a machine that stalled for a second.
 run_ctest() { # STAGE PRESET [ctest arguments]
   local stage=$1 preset=$2 failed
   shift 2
-  local command=(ctest --test-dir "build/$preset" --output-on-failure --timeout 120)
+  # sum_results.py reads each case of a suite from its whole output.
+  local command=(ctest --test-dir "build/$preset" --output-on-failure --timeout 300
+    --test-output-size-passed 10000000 --test-output-size-failed 10000000)
   rm -f "build/$preset/Testing/Temporary/LastTestsFailed.log"
   "${command[@]}" --output-junit "$results/$stage.xml" --no-tests=error \
     --parallel "$(nproc)" "$@" && return

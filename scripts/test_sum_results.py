@@ -25,6 +25,15 @@ def failed(name: str, output: str) -> str:
             f"<system-out>{output}</system-out></testcase>")
 
 
+def suite_output(*cases: str, cases_announced: int = 0) -> str:
+    """What GoogleTest prints of the suite A, whose cases are B, C, ..."""
+    announced = cases_announced or len(cases)
+    lines = [f"[==========] Running {announced} tests from 1 test suite."]
+    for name, case in zip("BCDEF", cases, strict=False):
+        lines += [f"[ RUN      ] A.{name}", case]
+    return "\n".join(lines) + "\n"
+
+
 def vm_case(name: str, verdict: str, output: list[str], first_try: dict | None = None) -> dict:
     return {"name": name, "verdict": verdict, "seconds": 3.5, "reason": None, "output": output,
             "first_try": first_try}
@@ -57,6 +66,56 @@ class SumResultsTest(unittest.TestCase):
         self.assertEqual((status, lines[-1]), (0, "1 passed, 0 failed"))
         at = lines.index("FAILED, then passed host: A.B")
         self.assertEqual(lines[at + 1:at + 4], ["    too late", "  repeated:", "    in time"])
+
+    def test_a_suite_counts_as_its_cases(self) -> None:
+        (self.folder / "host.xml").write_text(junit(failed("A", suite_output(
+            "[       OK ] A.B (1500 ms)", "why\n[  FAILED  ] A.C (2 ms)",
+            "a.cc:1: Skipped\nnot applicable: no swap\n\n[  SKIPPED ] A.D (0 ms)",
+            "a.cc:2: Skipped\nlater\n\n[  SKIPPED ] A.E (0 ms)"))))
+        status, lines = self.sum_up("--failed-stages", "host")
+        self.assertEqual((status, lines[-1]), (1, "1 passed, 2 failed"))
+        self.assertIn("host         1 passed     2 failed     1 not applicable here", lines)
+        self.assertEqual(lines[lines.index("FAILED host: A.C") + 1], "    why")
+        self.assertEqual(lines[lines.index("FAILED host: A.E") + 1], "    skipped: later")
+        self.assertIn("     1.5 s  host: A.B", lines)
+
+    def test_a_suite_that_ends_too_early_has_a_failed_case_and_those_that_did_not_run(self) -> None:
+        output = suite_output("[       OK ] A.B (1 ms)", "AddressSanitizer: overflow",
+                              cases_announced=3)
+        (self.folder / "asan.xml").write_text(junit(failed("A", output)))
+        status, lines = self.sum_up()
+        self.assertEqual((status, lines[-1]), (1, "1 passed, 2 failed"))
+        self.assertIn("    AddressSanitizer: overflow", lines)
+        self.assertIn("    1 cases did not run", lines)
+        again = suite_output(*(f"[       OK ] A.{case} (1 ms)" for case in "BCD"))
+        (self.folder / "asan.again.xml").write_text(junit(passed("A", output=again)))
+        status, lines = self.sum_up()
+        self.assertEqual(lines[-1], "2 passed, 0 failed")
+        self.assertIn("FAILED, then passed asan: A.C", lines)
+        self.assertIn("FAILED, then passed asan: A", lines)
+
+    def test_a_suite_that_fails_after_its_last_case_has_failed(self) -> None:
+        output = suite_output("[       OK ] A.B (1 ms)") + "LeakSanitizer: detected memory leaks"
+        (self.folder / "asan.xml").write_text(junit(failed("A", output)))
+        _, lines = self.sum_up()
+        self.assertEqual(lines[-1], "1 passed, 1 failed")
+        self.assertIn("FAILED asan: A", lines)
+
+    def test_a_case_that_fails_only_in_the_repetition_has_failed(self) -> None:
+        (self.folder / "host.xml").write_text(junit(failed("A", suite_output(
+            "[       OK ] A.B (1 ms)", "[  FAILED  ] A.C (1 ms)"))))
+        (self.folder / "host.again.xml").write_text(junit(failed("A", suite_output(
+            "[  FAILED  ] A.B (1 ms)", "[       OK ] A.C (1 ms)"))))
+        _, lines = self.sum_up()
+        self.assertEqual(lines[-1], "1 passed, 1 failed")
+        self.assertIn("FAILED host: A.B", lines)
+        self.assertIn("FAILED, then passed host: A.C", lines)
+
+    def test_a_script_that_runs_suites_counts_once(self) -> None:
+        output = suite_output("[       OK ] A.B (1 ms)", "[       OK ] A.C (1 ms)")
+        (self.folder / "host.xml").write_text(junit(passed("sandbox", output=output)))
+        _, lines = self.sum_up()
+        self.assertEqual(lines[-1], "1 passed, 0 failed")
 
     def test_repeated_vm_case_has_both_outputs(self) -> None:
         first = vm_case("Node.Leak", "FAIL", ["no kill"])

@@ -134,7 +134,7 @@ add_custom_target(forestall_thread_tests)
 
 # forestall_test(NAME [UNITY] [SOURCES file...] [DEPENDS target...] [LABELS label...]
 #                [BESIDE_ALL suite...] [LOCKED suite...])
-# defines the GoogleTest executable NAME and registers each of its tests, as `unit` unless labelled
+# defines the GoogleTest executable NAME and registers its suites, as `unit` unless labelled
 # otherwise. `ctest -j` runs unit tests beside all others. Tests labelled `integration` share the
 # machine's counters, memory and CPUs, so each suite of them is in one of three groups:
 #   BESIDE_ALL  uses its own cgroups, files and processes only: runs beside any test
@@ -175,9 +175,21 @@ function(forestall_test name)
   forestall_register(${name} alone "-${beside_all}:${locked}" LABELS ${label} RUN_SERIAL ON)
 endfunction()
 
-# Registers the tests of the executable that match the filter of GoogleTest.
-include(GoogleTest)
+# Registers the suites of the executable that match the filter of GoogleTest, each as one ctest test.
+# sum_results.py counts their cases.
 function(forestall_register name group filter)
-  gtest_discover_tests(${name} TEST_FILTER ${filter} TEST_LIST ${name}_${group}
-    DISCOVERY_TIMEOUT 60 PROPERTIES ${ARGN})
+  set(tests "${CMAKE_CURRENT_BINARY_DIR}/${name}_${group}_tests.cmake")
+  add_custom_command(TARGET ${name} POST_BUILD
+    COMMAND "${CMAKE_COMMAND}" -D "executable=$<TARGET_FILE:${name}>" -D "filter=${filter}"
+            -D "output=${tests}" -D "properties=${ARGN}"
+            -P "${PROJECT_SOURCE_DIR}/scripts/cmake/discover_suites.cmake"
+    BYPRODUCTS "${tests}" VERBATIM)
+  set(include "${CMAKE_CURRENT_BINARY_DIR}/${name}_${group}_include.cmake")
+  file(WRITE "${include}" "if(EXISTS \"${tests}\")
+  include(\"${tests}\")
+else()
+  add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)
+endif()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${include}")
 endfunction()

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// When to rescan the cgroup tree for workloads: soon after a change was reported, now and then for
-// what no event reports, and before candidates are ranked where no source reports new cgroups.
+// When to rescan the cgroup tree for workloads:
 //
-// A container runtime makes a cgroup first and writes its limit later, and the kernel has no event
-// for that write. So the tree is rescanned shortly after a change, and again at growing intervals
-// up to the configured one.
+// - shortly after a reported change, and again at growing intervals up to the configured one. A
+//   container runtime creates a cgroup first and writes its limit later, and the kernel has no
+//   event for that write;
+// - before candidates are ranked, if no source reports new cgroups.
 //
 // A thread rescans (tree_scanner.h), and the loop takes the result. At a crossing a scan may be
-// running, or a reported change may wait for one. The tree in use is then good enough for a kill if
-// it is recent and what came since cannot change the kill; else the loop rescans itself.
+// running, or a reported change may wait for one. If the tree in use is recent, and new cgroups
+// cannot change the kill, the kill uses that tree. Otherwise the loop rescans first.
 #pragma once
 
 #include <functional>
@@ -49,7 +49,7 @@ class TreeRefresher {
         log_(log),
         problems_(log) {}
 
-  // A source reports that cgroups came or went, `at` that time.
+  // A source reports that cgroups were created or removed, `at` that time.
   void note_change(MonotonicTime at);
   [[nodiscard]] bool changed() const { return changed_since_.has_value(); }
   // When a reported change may be followed by a rescan, however many cgroups come and go.
@@ -57,7 +57,7 @@ class TreeRefresher {
 
   // Rescans now, on this thread.
   void refresh();
-  // The same after a change, and for the first time: further rescans follow while it settles.
+  // The same after a change, and for the first time. Further rescans follow at growing intervals.
   void refresh_changed();
   // As refresh_changed(), on the scanner's thread if there is one. False: the result comes later.
   [[nodiscard]] bool scan_changed();
@@ -72,17 +72,17 @@ class TreeRefresher {
   // Where the facts of the pods found by the last rescan come from.
   [[nodiscard]] const exports::PodFactCounts& pod_facts() const { return pod_facts_; }
 
-  // Before all candidates are read; a kill is decided on them. `urgent`: memory is short. False: a
-  // workload that came lately may be unknown, and allows() has to be called before the kill.
+  // Before all candidates are read for a kill. `urgent`: memory is short. False: the tree may lack
+  // a new workload, so call allows() before the kill.
   [[nodiscard]] bool refresh_before_kill(bool urgent);
-  // Whether a kill for memory is right although cgroups came since the last rescan: none came at,
-  // above or in a victim, and what the considered workloads do not hold is less than the victim
-  // holds. So a new workload is not protected in the victim, and is smaller.
+  // Whether cgroups that are newer than the tree cannot change a kill for memory: none is at, above
+  // or in a victim, so no new workload dies with it. And less memory is outside of the considered
+  // workloads than the largest victim holds, so no new workload is larger.
   [[nodiscard]] bool allows(const Decision& decision) const;
   // Before a list of the next victims is sampled.
   void refresh_if_stale(MonotonicTime now);
-  // Whether a workload that came lately would be known. A new one may be protected and lie inside
-  // a listed one, so a list is used only then, or if allows() is called before the kill.
+  // Whether the tree has all workloads. A new one may be protected and inside of a listed one, so a
+  // list is used only if this is true, or if allows() is called before the kill.
   [[nodiscard]] bool has_all_workloads(MonotonicTime now);
   // The tree in use is recent enough for a kill that allows() checks.
   [[nodiscard]] bool is_recent(MonotonicTime now) const;

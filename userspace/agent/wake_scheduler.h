@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // When to evaluate.
 //
-// - A wake that reports usage above its line is evaluated at once. A hint (reclaim, stall, PSI, a
-// change
-//   of the tree) waits until the nearest line could have been reached since the last evaluation:
-//   any process can cause reclaim or create cgroups all day, and the loop runs at real-time
-//   priority. Progress of a kill that does not change its state waits 10 ms.
-// - While a threshold is met and no action is possible, the next evaluation follows after a short,
-//   doubling hold: a line that is met would fire again at once, so sources report it once.
+// - A wake that reports usage above a line is evaluated at once.
+// - A hint (reclaim, stall, PSI, a change of the tree) waits until usage could have reached the
+//   nearest line since the last evaluation. Reason: any process can cause hints all day, and the
+//   loop runs at real-time priority.
+// - Progress of a kill that does not change its state waits 10 ms.
+// - If a threshold is met and no action is possible, the next evaluation follows after a delay that
+//   doubles each time. Sources do not wake the loop again meanwhile: they report a met line once.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks the workloads for clients of a running agent, separately from its loop: on its own thread
-// at a lower priority, with an observer that is made for each request, and with its own descriptor
-// table, so that reading ten thousand cgroups takes no descriptor from the kill ladder.
+// Ranks the workloads for clients of a running agent, on a thread of lower priority than the loop.
+// Each request has its own observer. The thread has its own descriptor table, so that reading ten
+// thousand cgroups takes no descriptor from the kill ladder.
 #pragma once
 
 #include <functional>

@@ -36,7 +36,8 @@ MAY_INCLUDE = {
     "actuators": {"base", "model", "kernel", "clients", "actuators"},
     "exports": {"base", "model", "wire", "exports"},
     "messages": {"base", "model", "text", "messages", "proto"},
-    "intake": {"base", "model", "rulesets", "rebalance", "text", "messages", "intake", "proto"},
+    "intake": {"base", "model", "rulesets", "text", "messages", "intake", "proto"},
+    "descheduler": {"base", "model", "rebalance", "text", "intake", "descheduler"},
     "service": {"base", "model", "text", "wire", "messages", "exports", "service", "proto"},
     "recording": {"base", "recording"},
     "picture": {"base", "model", "text", "messages", "picture", "proto"},
@@ -44,16 +45,18 @@ MAY_INCLUDE = {
     "plot": {"base", "plot", "proto"},
     "tables": {"base", "model", "kernel", "policy", "text", "messages", "tables", "proto"},
 }
-TOPMOST = {"agent", "daemon", "trace", "replay", "cli", "top", "cluster"}
+TOPMOST = {"agent", "daemon", "trace", "replay", "cli", "offline", "top", "cluster"}
 ALL = set(MAY_INCLUDE) | TOPMOST | {"bpf", "proto"}
 # A process that may kill has no network.
 NETWORK = {"kubernetes"}
-MAY_INCLUDE["agent"] = ALL - TOPMOST - {"intake", "service", "tables", "rebalance"} | {"agent"}
-MAY_INCLUDE["daemon"] = ALL - TOPMOST | {"agent", "daemon"}
-MAY_INCLUDE["trace"] = ALL - TOPMOST | {"trace"}
+OFFLINE = {"rebalance", "descheduler", "replay", "offline"}
+MAY_INCLUDE["agent"] = ALL - TOPMOST - OFFLINE - {"intake", "service", "tables"} | {"agent"}
+MAY_INCLUDE["daemon"] = ALL - TOPMOST - OFFLINE | {"agent", "daemon"}
+MAY_INCLUDE["trace"] = ALL - TOPMOST - OFFLINE | {"trace"}
 MAY_INCLUDE["replay"] = ALL - TOPMOST | {"replay"}
-MAY_INCLUDE["cli"] = ALL - {"top", "cluster"}
-MAY_INCLUDE["top"] = ALL - {"cluster"}
+MAY_INCLUDE["cli"] = ALL - OFFLINE - {"top", "cluster"}
+MAY_INCLUDE["offline"] = ALL - {"top", "cluster"}
+MAY_INCLUDE["top"] = ALL - OFFLINE - {"cluster"}
 for topmost in TOPMOST:
     MAY_INCLUDE[topmost] = MAY_INCLUDE.get(topmost, set()) - NETWORK
 MAY_INCLUDE["cluster"] = {"base", "model", "text", "policy", "kubernetes", "wire", "exports",

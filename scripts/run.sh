@@ -16,7 +16,10 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
     cmake --preset run --log-level=WARNING >/dev/null
   programs=(forestall)
   case "${1:-}" in # the programs that these subcommands start
-    report) programs+=(forestall-plot) ;;
+    check-config | diff | earlyoom | events | import-oomd | qos | rebalance | replay | rules)
+      programs+=(forestall-offline)
+      ;;
+    report) programs+=(forestall-offline forestall-plot) ;;
     top) programs+=(forestall-top) ;;
     cluster) programs+=(forestall-cluster) ;;
   esac

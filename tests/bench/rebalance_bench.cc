@@ -17,8 +17,8 @@
 #include <string>
 #include <string_view>
 
-#include "intake/cluster_snapshot.h"
-#include "intake/descheduler_policy.h"
+#include "descheduler/cluster_snapshot.h"
+#include "descheduler/descheduler_policy.h"
 #include "rebalance/rebalance.h"
 
 namespace forestall {
@@ -132,7 +132,7 @@ std::optional<rebalance::Policy> policy_of(const Measured& each, const char* evi
       "{{name: {}, args: {}}}], plugins: {{{}: {{enabled: [{}]}}}}}}]",
       fixed ? "fixed" : "upstream", evictor, each.plugin, each.args, each.point, each.plugin);
   text::Findings findings;
-  auto parsed = intake::parse_descheduler_policy("bench", text, nullptr, findings);
+  auto parsed = descheduler::parse_descheduler_policy("bench", text, nullptr, findings);
   if (!parsed) {
     fmt::print(stderr, "{}\n", text::format(findings.errors));
     return std::nullopt;
@@ -156,7 +156,7 @@ bool measure_plan(const Measured& each, const char* evictor, const rebalance::Sn
 }
 
 std::optional<rebalance::Snapshot> snapshot_of(int nodes, int pods) {
-  intake::ClusterSnapshotReader reader;
+  descheduler::ClusterSnapshotReader reader;
   std::string text = cluster_json(nodes, pods);
   fmt::print(stderr, "{} nodes, {} pods, {} MiB of JSON\n", nodes, pods, text.size() >> 20U);
   const auto added = reader.add(std::move(text));

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "intake/cluster_snapshot.h"
-#include "intake/descheduler_policy.h"
+#include "descheduler/cluster_snapshot.h"
+#include "descheduler/descheduler_policy.h"
 #include "rebalance/default_evictor.h"
 #include "rebalance/rebalance.h"
 
@@ -38,12 +38,12 @@ void require(bool held) {
 }
 
 void run(std::string_view input) {
-  intake::ClusterSnapshotReader reader;
+  descheduler::ClusterSnapshotReader reader;
   const auto added = reader.add(std::string(input));
   if (!added) return require(!added.error().text().empty());
   const rebalance::Snapshot snapshot = reader.take(1'767'268'800'000'000'000);
   text::Findings findings;
-  const auto policy = intake::parse_descheduler_policy("p", kPolicy, nullptr, findings);
+  const auto policy = descheduler::parse_descheduler_policy("p", kPolicy, nullptr, findings);
   require(policy.has_value());
   rebalance::CycleOptions options;
   options.explain = true;

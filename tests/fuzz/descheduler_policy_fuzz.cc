@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "intake/descheduler_policy.h"
+#include "descheduler/descheduler_policy.h"
 
 namespace forestall {
 namespace {
@@ -17,11 +17,12 @@ void require(bool held) {
 
 void run(std::string_view input) {
   text::Findings findings;
-  const auto policy = intake::parse_descheduler_policy("p", input, nullptr, findings);
+  const auto policy = descheduler::parse_descheduler_policy("p", input, nullptr, findings);
   require(policy.has_value() == findings.errors.empty());
   if (!policy) return;
   text::Findings again;
-  const auto effective = intake::parse_descheduler_policy("e", policy->effective, nullptr, again);
+  const auto effective =
+      descheduler::parse_descheduler_policy("e", policy->effective, nullptr, again);
   require(effective && effective->effective == policy->effective);
 }
 

@@ -25,7 +25,7 @@ StatsSummary parsed(const std::string& json) {
   return read ? *read : StatsSummary{};
 }
 
-std::string problem(const std::string& json) {
+std::string stats_problem(const std::string& json) {
   const auto read = parse_stats_summary(json);
   EXPECT_FALSE(read) << json;
   return read ? "" : read.error().text();
@@ -147,26 +147,26 @@ TEST(StatsSummary, LayoutsByTheirFigures) {
 }
 
 TEST(StatsSummary, MistakesNameTheirPlace) {
-  EXPECT_THAT(problem("{}"), HasSubstr("expected the output of kubelet's /stats/summary"));
-  EXPECT_EQ(problem("[]"), "expected an object, found a list");
-  EXPECT_EQ(problem(R"({"pods": [{}]})"), "pods[0]: 'podRef' is missing");
-  EXPECT_EQ(problem(R"({"pods": [{"podRef": {"name": "a"}}]})"),
+  EXPECT_THAT(stats_problem("{}"), HasSubstr("expected the output of kubelet's /stats/summary"));
+  EXPECT_EQ(stats_problem("[]"), "expected an object, found a list");
+  EXPECT_EQ(stats_problem(R"({"pods": [{}]})"), "pods[0]: 'podRef' is missing");
+  EXPECT_EQ(stats_problem(R"({"pods": [{"podRef": {"name": "a"}}]})"),
             "pods[0].podRef: 'uid' is missing");
-  EXPECT_EQ(problem(R"({"pods": [{"podRef": {"uid": ""}}]})"),
+  EXPECT_EQ(stats_problem(R"({"pods": [{"podRef": {"uid": ""}}]})"),
             "pods[0].podRef.uid: must not be empty");
-  EXPECT_EQ(problem(R"({"pods": [{"podRef": {"uid": "u"}}, {"podRef": {"uid": "u"}}]})"),
+  EXPECT_EQ(stats_problem(R"({"pods": [{"podRef": {"uid": "u"}}, {"podRef": {"uid": "u"}}]})"),
             "pods[1]: podRef.uid: same UID as pods[0]: u");
-  EXPECT_EQ(
-      problem(R"({"pods": [{"podRef": {"uid": "u"}, "memory": {"workingSetBytes": "1Mi"}}]})"),
-      "pods[0].memory.workingSetBytes: expected a whole number, found a string");
-  EXPECT_EQ(problem(R"({"pods": [{"podRef": {"uid": "u"}, "containers": [{"name": "a"},
+  EXPECT_EQ(stats_problem(
+                R"({"pods": [{"podRef": {"uid": "u"}, "memory": {"workingSetBytes": "1Mi"}}]})"),
+            "pods[0].memory.workingSetBytes: expected a whole number, found a string");
+  EXPECT_EQ(stats_problem(R"({"pods": [{"podRef": {"uid": "u"}, "containers": [{"name": "a"},
                         {"rootfs": {"usedBytes": -1}}]}]})"),
             "pods[0].containers[1].rootfs.usedBytes: must not be negative: -1");
-  EXPECT_EQ(problem(R"({"node": {"runtime": {"imageFs": []}}})"),
+  EXPECT_EQ(stats_problem(R"({"node": {"runtime": {"imageFs": []}}})"),
             "node.runtime.imageFs: expected an object, found a list");
-  EXPECT_EQ(problem(R"({"node": {"rlimit": {"maxpid": 1.5}}})"),
+  EXPECT_EQ(stats_problem(R"({"node": {"rlimit": {"maxpid": 1.5}}})"),
             "node.rlimit.maxpid: expected a whole number, found 1.5");
-  EXPECT_EQ(problem("{\"node\": {\n\"fs\": {,}}}"),
+  EXPECT_EQ(stats_problem("{\"node\": {\n\"fs\": {,}}}"),
             "2:8: invalid JSON: missing or unexpected characters");
 }
 

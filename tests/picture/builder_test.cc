@@ -8,9 +8,9 @@
 
 #include <filesystem>
 
-#include "cli/recording_picture.h"
-#include "cli/report_text.h"
 #include "messages/json.h"
+#include "offline/recording_picture.h"
+#include "offline/report_text.h"
 #include "picture/incident.h"
 #include "support/temp_tree.h"
 

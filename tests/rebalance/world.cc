@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "intake/cluster_snapshot.h"
-#include "intake/descheduler_policy.h"
+#include "descheduler/cluster_snapshot.h"
+#include "descheduler/descheduler_policy.h"
 
 namespace forestall::rebalance::test {
 namespace {
@@ -95,7 +95,7 @@ NodeClass World::node_class(const std::string& node) const {
 World plan_for(const std::string& policy, const std::vector<std::string>& objects,
                const std::vector<std::string>& metrics) {
   World world;
-  intake::ClusterSnapshotReader reader;
+  descheduler::ClusterSnapshotReader reader;
   for (const auto* const list : {&objects, &metrics}) {
     for (const std::string& each : *list) {
       const auto added = reader.add(each);
@@ -104,8 +104,8 @@ World plan_for(const std::string& policy, const std::vector<std::string>& object
   }
   world.snapshot = reader.take(kNow);
   text::Findings findings;
-  auto parsed = intake::parse_descheduler_policy("policy.yaml", policy,
-                                                 &world.snapshot.priority_classes, findings);
+  auto parsed = descheduler::parse_descheduler_policy("policy.yaml", policy,
+                                                      &world.snapshot.priority_classes, findings);
   EXPECT_TRUE(parsed) << text::format(findings.errors) << "\n" << policy;
   if (!parsed) return world;
   world.policy = std::move(parsed->policy);

@@ -340,7 +340,7 @@ void describe_admit(CLI::App& command, CommandLine& line) {
 }
 
 void describe_replay(CLI::App& command, CommandLine& line) {
-  replay::ReplayOptions& options = line.replay;
+  ReplayOptions& options = line.replay;
   add_value(command, "file", options.file, "",
             "A recording, the directory of an agent's recordings, or a file of observations or "
             "records with one JSON object per line; - reads standard input")
@@ -420,7 +420,7 @@ void describe_trace(CLI::App& command, CommandLine& line) {
 }
 
 void describe_record(CLI::App& command, CommandLine& line) {
-  replay::RecordOptions& options = line.record;
+  RecordOptions& options = line.record;
   add_value(command, "-o,--out", options.file, "FILE", "Output file")
       ->required()
       ->check(not_a_format);

@@ -12,16 +12,16 @@
 #include "cli/earlyoom_command.h"
 #include "cli/events_options.h"
 #include "cli/managed_oom_command.h"
-#include "cli/memory_qos.h"
+#include "cli/memory_qos_options.h"
 #include "cli/oom_commands.h"
 #include "cli/options.h"
 #include "cli/plan_options.h"
 #include "cli/pod_commands.h"
 #include "cli/rebalance_options.h"
+#include "cli/recording_options.h"
 #include "cli/report_options.h"
 #include "cli/rules_options.h"
 #include "cli/top_options.h"
-#include "replay/replay_options.h"
 #include "trace/trace_options.h"
 
 namespace forestall::cli {
@@ -72,11 +72,11 @@ struct CommandLine {
   MemoryQosOptions memory_qos;
   AdmitOptions admit;
   RebalanceOptions rebalance;
-  replay::ReplayOptions replay;
-  replay::DiffOptions diff;
+  ReplayOptions replay;
+  DiffOptions diff;
   ReportOptions report;
   trace::TraceOptions trace;
-  replay::RecordOptions record;
+  RecordOptions record;
   CompletionOptions completion;
 };
 

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subcommands. Each writes results to standard output and problems to standard error, and
-// returns the exit code of the process (cli/exit_code.h).
+// The subcommands that the program forestall runs itself; offline/commands.h has the others. Each
+// writes results to standard output and problems to standard error, and returns the exit code of
+// the process (cli/exit_code.h).
 #pragma once
 
 #include "cli/completion.h"
-#include "cli/events_options.h"
 #include "cli/oom_commands.h"
 #include "cli/options.h"
 #include "cli/plan_options.h"
 #include "cli/pod_commands.h"
-#include "cli/rebalance_options.h"
-#include "cli/report_options.h"
-#include "replay/replay_options.h"
+#include "cli/recording_options.h"
 #include "trace/trace_options.h"
 
 namespace forestall::cli {
@@ -26,16 +24,10 @@ int run_score(const Options& options, const ScoreOptions& score);
 int run_qos(const Options& options, const QosOptions& qos_options);
 int run_admit(const Options& options, const AdmitOptions& admit_options);
 int run_check_config(const Options& options);
-int run_check_policy(const Options& options, const RebalanceOptions& rebalance_options);
-int run_rebalance(const Options& options, const RebalanceOptions& rebalance_options);
 int run_version(const Options& options);
 int run_completion(const CompletionOptions& completion);
-int run_record(const Options& options, const replay::RecordOptions& record);
-int run_events(const Options& options, const EventsOptions& events);
-int run_replay(const Options& options, const replay::ReplayOptions& replay);
-int run_diff(const Options& options, const replay::DiffOptions& diff);
+int run_record(const Options& options, const RecordOptions& record);
 int run_trace(const Options& options, const trace::TraceOptions& trace);
-int run_report(const ReportOptions& report);
 int run_plan(const Options& options, const PlanOptions& plan_options);
 
 }  // namespace forestall::cli

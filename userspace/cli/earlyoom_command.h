@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/options.h"
 #include "intake/earlyoom_options.h"
 
 namespace forestall::cli {
@@ -17,8 +16,5 @@ struct EarlyoomCommand {
   bool version = false;                    // -v: print it and exit
   std::vector<intake::GivenOption> given;  // earlyoom's own options, in their order
 };
-
-// Returns the exit code (cli/exit_code.h).
-int run_earlyoom(const Options& options, const EarlyoomCommand& command);
 
 }  // namespace forestall::cli

@@ -2,7 +2,7 @@
 // Options of the offline commands that stand for other programs, described to CLI11.
 #pragma once
 
-#include "cli/memory_qos.h"
+#include "cli/memory_qos_options.h"
 
 namespace CLI {
 class App;
@@ -12,6 +12,9 @@ class Option;
 namespace forestall::cli {
 
 struct CommandLine;
+
+// Whether forestall-offline (userspace/offline) runs what `line` has, because it evaluates files.
+[[nodiscard]] bool is_offline(const CommandLine& line);
 
 // The subcommands, as command_line.cc lists them.
 void describe_check_config(CLI::App& command, CommandLine& line);

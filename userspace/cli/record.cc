@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 // The configuration without every setting that changes anything but the file. Real-time scheduling
 // and the agent's own oom_score_adj are also left out.
-Result<Config> observing(const Options& options, const replay::RecordOptions& record) {
+Result<Config> observing(const Options& options, const RecordOptions& record) {
   intake::LoadedConfig loaded = TRY(host_config(options));
   for (const std::string& warning : loaded.warnings) fmt::print(stderr, "{}\n", warning);
   Config config = std::move(loaded.config);
@@ -77,7 +77,7 @@ std::string json_of(const recording::WriterTotals& totals, const std::string& fi
 
 }  // namespace
 
-int run_record(const Options& options, const replay::RecordOptions& record) {
+int run_record(const Options& options, const RecordOptions& record) {
   const auto config = observing(options, record);
   if (!config) return fail("record", config.error(), kExitUsage);
   daemon::RecordingSession session;

@@ -28,6 +28,9 @@ struct ImportOomdOptions {
 struct CheckConfigOptions {
   std::string oomd_config;
   std::string drop_in_dir;
+
+  // Rules of oomd are checked, not Forestall's configuration.
+  [[nodiscard]] bool of_oomd() const { return !oomd_config.empty(); }
 };
 
 }  // namespace forestall::cli

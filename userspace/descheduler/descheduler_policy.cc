@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "descheduler/descheduler_policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/quotes.h"
+#include "descheduler/descheduler_args.h"
+#include "descheduler/effective_policy.h"
+#include "descheduler/policy_reader.h"
+#include "descheduler/policy_v1alpha1.h"
+
+namespace forestall::descheduler {
+namespace {
+
+using text::YamlNode;
+
+constexpr std::string_view kVersion = "descheduler/v1alpha2";
+constexpr std::string_view kOldVersion = "descheduler/v1alpha1";
+constexpr std::string_view kKind = "DeschedulerPolicy";
+
+// A missing apiVersion or kind is accepted. False: it is another one.
+bool check_version(PolicyMap& root, bool& old) {
+  const std::string version = root.text("apiVersion").value_or(std::string(kVersion));
+  const std::string kind = root.text("kind").value_or(std::string(kKind));
+  old = version == kOldVersion;
+  if (version != kVersion && !old) {
+    root.error("apiVersion", fmt::format("no kind \"{}\" is registered for version \"{}\"; use {}",
+                                         kind, version, kVersion));
+    return false;
+  }
+  if (kind == kKind) return true;
+  root.error("kind", fmt::format("no kind \"{}\" is registered for version \"{}\"; use {}", kind,
+                                 version, kKind));
+  return false;
+}
+
+// Refuses what url.Parse() of Go refuses and an operator is likely to write.
+bool is_url(std::string_view text) {
+  if (text.starts_with(':')) return false;
+  return std::none_of(text.begin(), text.end(),
+                      [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; });
+}
+
+void check_prometheus(PolicyMap& provider) {
+  if (provider.find("prometheus") == nullptr) {
+    provider.error("prometheus",
+                   "prometheus configuration is required when prometheus source is "
+                   "enabled");
+    return;
+  }
+  PolicyMap block = provider.map("prometheus");
+  const std::string url = block.text("url").value_or("");
+  if (url.empty()) {
+    provider.error("prometheus", "prometheus URL is required when prometheus is enabled");
+  } else if (!is_url(url)) {
+    block.error("url", fmt::format("error parsing prometheus URL: parse \"{}\": invalid URL", url));
+  }
+  if (block.find("authToken") == nullptr) return;
+  PolicyMap token = block.map("authToken");
+  if (token.find("secretReference") == nullptr) {
+    block.error("authToken",
+                "prometheus authToken secret is expected to be set when authToken field is");
+    return;
+  }
+  PolicyMap reference = token.map("secretReference");
+  if (reference.text("namespace").value_or("").empty() ||
+      reference.text("name").value_or("").empty()) {
+    token.error("secretReference",
+                "prometheus authToken secret reference does not set both namespace and name");
+  }
+}
+
+void read_providers(PolicyMap& root, PolicyErrors& errors, rebalance::Policy& policy) {
+  const bool collector = root.map("metricsCollector").boolean("enabled");
+  std::set<std::string> known;
+  for (const YamlNode& item : root.list("metricsProviders")) {
+    PolicyMap provider(&item, errors, "metricsProviders.");
+    const std::string source = provider.text("source").value_or("");
+    if (!known.insert(source).second) {
+      provider.error("source", fmt::format("metric provider \"{}\" is already configured, each "
+                                           "source can be configured only once",
+                                           source));
+    }
+    if (source == "KubernetesMetrics") {
+      policy.kubernetes_metrics = true;
+      if (collector) {
+        provider.error("source",
+                       "it is not allowed to combine metrics provider when metrics "
+                       "collector is enabled");
+      }
+    } else if (source == "Prometheus") {
+      policy.prometheus = true;
+      check_prometheus(provider);
+    }
+  }
+  policy.kubernetes_metrics |= collector;
+}
+
+// One profile: its configurations, and which plugins it enables.
+class ProfileReader {
+ public:
+  ProfileReader(const YamlNode& node, PolicyErrors& errors,
+                const std::vector<rebalance::PriorityClass>* classes)
+      : map_(&node, errors), errors_(errors), classes_(classes) {}
+
+  rebalance::Profile read(EffectiveProfile& effective) {
+    rebalance::Profile profile;
+    profile.name = map_.text("name").value_or("");
+    effective.name = profile.name;
+    read_configs(profile, effective);
+    PolicyMap plugins = map_.map("plugins");
+    errors_.set_scope("");
+    for (const char* const point : {"filter", "preevictionfilter"}) {
+      PolicyMap each = plugins.map(point);
+      check_known(profile, point, each,
+                  [](std::string_view name) { return name == kDefaultEvictor; });
+    }
+    PolicyMap deschedule = plugins.map("deschedule");
+    profile.deschedule = enabled(profile, "deschedule", deschedule, is_deschedule_plugin);
+    PolicyMap balance = plugins.map("balance");
+    profile.balance = enabled(profile, "balance", balance, is_balance_plugin);
+    for (const rebalance::ProfilePlugin& each : profile.deschedule) {
+      effective.deschedule.push_back(each.name);
+    }
+    for (const rebalance::ProfilePlugin& each : profile.balance)
+      effective.balance.push_back(each.name);
+    return profile;
+  }
+
+ private:
+  // Of several configurations of a plugin the first one counts.
+  void read_configs(rebalance::Profile& profile, EffectiveProfile& effective) {
+    errors_.set_scope(fmt::format("in profile {}: ", profile.name));
+    bool has_evictor = false;
+    for (const YamlNode& item : map_.list("pluginConfig")) {
+      PolicyMap config(&item, errors_, "pluginConfig.");
+      const std::string name = config.text("name").value_or("");
+      const YamlNode* const args = config.find("args");
+      if (!is_registered(name)) {
+        config.error("name", fmt::format("plugin {} in pluginConfig not registered", name));
+        continue;
+      }
+      ConfiguredArgs read = read_plugin_args(name, args, item.at, errors_, classes_);
+      effective.configs.push_back({name, args, read});
+      if (auto* const evictor = std::get_if<rebalance::DefaultEvictorArgs>(&read)) {
+        if (!has_evictor) profile.evictor = std::move(*evictor);
+        has_evictor = true;
+        continue;
+      }
+      const bool known = std::any_of(configured_.begin(), configured_.end(),
+                                     [&](const auto& each) { return each.name == name; });
+      if (!known) {
+        configured_.push_back({name, std::get<rebalance::PluginArgs>(std::move(read))});
+      }
+    }
+    if (has_evictor) return;
+    effective.configs.insert(effective.configs.begin(),
+                             {std::string(kDefaultEvictor), nullptr, profile.evictor});
+  }
+
+  template <typename Known>
+  bool check_known(const rebalance::Profile& profile, std::string_view point, PolicyMap& plugins,
+                   Known known) {
+    std::string unknown;
+    for (const std::string& name : plugins.texts("enabled")) {
+      if (known(name)) continue;
+      unknown += fmt::format("{}{}:{{}}", unknown.empty() ? "" : " ", name);
+    }
+    if (unknown.empty()) return true;
+    plugins.error("enabled",
+                  fmt::format("profile \"{}\" configures {} extension point of non-existing "
+                              "plugins: map[{}]",
+                              profile.name, point, unknown));
+    return false;
+  }
+
+  template <typename Known>
+  std::vector<rebalance::ProfilePlugin> enabled(const rebalance::Profile& profile,
+                                                std::string_view point, PolicyMap& plugins,
+                                                Known known) {
+    std::vector<rebalance::ProfilePlugin> out;
+    if (!check_known(profile, point, plugins, known)) return out;
+    for (const std::string& name : plugins.texts("enabled")) {
+      const auto same = [&](const rebalance::ProfilePlugin& each) { return each.name == name; };
+      if (std::any_of(out.begin(), out.end(), same)) continue;
+      const auto found = std::find_if(configured_.begin(), configured_.end(), same);
+      if (found == configured_.end()) {
+        plugins.error("enabled", fmt::format("unable to find \"{}\" plugin config", name));
+        continue;
+      }
+      out.push_back(*found);
+    }
+    return out;
+  }
+
+  PolicyMap map_;
+  PolicyErrors& errors_;
+  const std::vector<rebalance::PriorityClass>* classes_;
+  std::vector<rebalance::ProfilePlugin> configured_;
+};
+
+// Our own key.
+void read_pacing(PolicyMap& root, PolicyErrors& errors, rebalance::Policy& policy) {
+  constexpr std::uint64_t kMemoryMax = 30ULL * 86'400;
+  if (root.find("pacing") == nullptr) return;
+  rebalance::Pacing& pacing = policy.pacing.emplace();
+  const std::size_t before = errors.count();
+  PolicyMap map = root.map("pacing");
+  pacing.memory_seconds = map.amount("memorySeconds").value_or(rebalance::kMemorySeconds);
+  pacing.moves_per_workload = map.amount("movesPerWorkload");
+  pacing.seconds_between_moves = map.amount("secondsBetweenMoves").value_or(0);
+  map.finish();
+  if (errors.count() != before) return;
+  if (pacing.memory_seconds > kMemoryMax) {
+    map.error("memorySeconds", fmt::format("memorySeconds must be at most {}, found {}", kMemoryMax,
+                                           pacing.memory_seconds));
+  }
+  if (pacing.moves_per_workload && pacing.memory_seconds == 0) {
+    map.error("movesPerWorkload", "movesPerWorkload needs memorySeconds above 0");
+  }
+  if (pacing.seconds_between_moves > pacing.memory_seconds) {
+    map.error("secondsBetweenMoves",
+              fmt::format("secondsBetweenMoves must be at most memorySeconds ({}), found {}",
+                          pacing.memory_seconds, pacing.seconds_between_moves));
+  }
+}
+
+void read_top_level(PolicyMap& root, EffectivePolicy& effective, rebalance::Policy& policy) {
+  if (const auto text = root.text("nodeSelector")) {
+    const auto parsed = rebalance::parse_selector(*text);
+    if (parsed) policy.node_selector = *parsed;
+    if (!parsed) root.error("nodeSelector", parsed.error().message);
+    effective.node_selector = *text;
+  }
+  // Our own key; the descheduler ignores it, as every unknown one.
+  if (const auto text = root.text("compat")) {
+    if (*text == "fixed") policy.corrections = rebalance::Corrections::all();
+    if (*text != "fixed" && *text != "upstream") {
+      root.error("compat", "compat must be 'upstream' or 'fixed', found " + in_quotes(*text));
+    }
+  }
+  policy.evictions_per_node = root.amount("maxNoOfPodsToEvictPerNode");
+  policy.evictions_per_namespace = root.amount("maxNoOfPodsToEvictPerNamespace");
+  policy.evictions_total = root.amount("maxNoOfPodsToEvictTotal");
+  effective.failure_events = root.boolean("evictionFailureEventNotification");
+  effective.grace_seconds = root.integer("gracePeriodSeconds");
+  effective.metrics_providers = root.find("metricsProviders");
+  effective.metrics_collector = root.find("metricsCollector");
+}
+
+}  // namespace
+
+std::optional<DeschedulerPolicy> parse_descheduler_policy(
+    const std::string& file, std::string_view text,
+    const std::vector<rebalance::PriorityClass>* classes, text::Findings& findings) {
+  PolicyErrors errors(file, findings);
+  const std::size_t before = errors.count();
+  std::optional<YamlNode> tree;
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    tree.emplace().kind = YamlNode::Kind::map;  // an empty file is an empty policy
+  } else {
+    std::vector<text::Diagnostic> problems;
+    tree = text::parse_yaml(text, problems, text::RepeatedKeys::replace);
+    findings.add_errors(file, problems);
+  }
+  if (!tree || errors.count() != before) return std::nullopt;
+  bool old = false;
+  {
+    PolicyMap root(&*tree, errors);
+    if (!check_version(root, old) || errors.count() != before) return std::nullopt;
+  }
+  if (old) tree = translate_v1alpha1(*tree, errors);
+  PolicyMap root(&*tree, errors);
+  DeschedulerPolicy out;
+  EffectivePolicy effective;
+  effective.classes_known = classes != nullptr;
+  read_top_level(root, effective, out.policy);
+  read_pacing(root, errors, out.policy);
+  read_providers(root, errors, out.policy);
+  for (const YamlNode& each : root.list("profiles")) {
+    out.policy.profiles.push_back(
+        ProfileReader(each, errors, classes).read(effective.profiles.emplace_back()));
+  }
+  if (errors.count() != before) return std::nullopt;
+  out.effective = to_json(effective, out.policy);
+  return out;
+}
+
+}  // namespace forestall::descheduler

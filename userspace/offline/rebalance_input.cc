@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "offline/rebalance_input.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "base/parse.h"
+#include "base/printable.h"
+#include "base/unique_fd.h"
+#include "cli/exit_code.h"
+#include "cli/pod_input.h"
+#include "descheduler/move_history.h"
+#include "intake/wall_time.h"
+#include "text/json_writer.h"
+
+namespace forestall::cli {
+namespace {
+
+constexpr off_t kClusterBytesMax = off_t{4} << 30;
+
+// A snapshot fills a large part of the memory: no second copy of its text while it grows.
+Result<std::string> read_whole(const std::string& path) {
+  if (path == "-") return read_input(path);
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return errno_error("open", path);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return errno_error("fstat", path);
+  if (!S_ISREG(status.st_mode)) return read_input(path);
+  if (status.st_size > kClusterBytesMax) return error(path + ": larger than 4 GiB");
+  std::string text;
+  text.reserve(static_cast<std::size_t>(status.st_size) +
+               descheduler::ClusterSnapshotReader::kJsonPadding);
+  text.resize(static_cast<std::size_t>(status.st_size));
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
+    if (got < 0 && errno != EINTR) return errno_error("read", path);
+    if (got == 0) break;
+    if (got > 0) size += static_cast<std::size_t>(got);
+  }
+  text.resize(size);
+  return text;
+}
+
+// An error that may begin with LINE:COLUMN.
+text::Finding finding_of(const std::string& path, const Error& failure) {
+  const std::string message = failure.text();
+  std::string_view rest = message;
+  const auto line = parse_u64(next_field(rest, ':'));
+  const auto column = line ? parse_u64(next_field(rest, ':')) : std::nullopt;
+  if (!column) return {{path, std::nullopt}, message};
+  const text::Position at{static_cast<std::uint32_t>(*line), static_cast<std::uint32_t>(*column)};
+  return {{path, at}, std::string(trim(rest))};
+}
+
+bool add_file(descheduler::ClusterSnapshotReader& reader, const std::string& path,
+              text::Findings& findings) {
+  auto text = read_whole(path);
+  if (!text) {
+    findings.errors.push_back({{path, std::nullopt}, text.error().text()});
+    return false;
+  }
+  const auto added = reader.add(std::move(text).value());
+  if (!added) findings.errors.push_back(finding_of(path, added.error()));
+  return added.ok();
+}
+
+void read_history(const std::string& path, RebalanceInput& input, text::Findings& findings) {
+  if (path.empty()) return;
+  auto text = read_whole(path);
+  if (!text) {
+    findings.errors.push_back({{path, std::nullopt}, text.error().text()});
+    return;
+  }
+  auto moves = descheduler::parse_move_history(*text);
+  if (!moves) {
+    findings.errors.push_back(finding_of(path, moves.error()));
+    return;
+  }
+  input.history = std::move(*moves);
+}
+
+std::int64_t time_of_day() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+std::optional<RebalanceInput> load_rebalance_input(const RebalanceOptions& options,
+                                                   text::Findings& findings) {
+  std::int64_t now = time_of_day();
+  if (!options.now.empty()) {
+    const auto given = intake::parse_wall_time(options.now);
+    if (!given) {
+      findings.errors.push_back(
+          {{"--now", std::nullopt},
+           fmt::format("expected a time such as 2026-01-02T15:04:05Z, found '{}'", options.now)});
+      return std::nullopt;
+    }
+    now = *given;
+  }
+  descheduler::ClusterSnapshotReader reader;
+  for (const std::string& each : options.cluster) add_file(reader, each, findings);
+  for (const std::string& each : options.metrics) add_file(reader, each, findings);
+  RebalanceInput input;
+  input.snapshot = reader.take(now);
+  read_history(options.history, input, findings);
+  const auto text = read_whole(options.policy);
+  if (!text) {
+    findings.errors.push_back({{options.policy, std::nullopt}, text.error().text()});
+    return std::nullopt;
+  }
+  const auto* const classes = options.cluster.empty() ? nullptr : &input.snapshot.priority_classes;
+  auto policy = descheduler::parse_descheduler_policy(options.policy, *text, classes, findings);
+  if (!policy || !findings.errors.empty()) return std::nullopt;
+  input.policy = std::move(*policy);
+  return input;
+}
+
+std::string errors_json(const text::Findings& findings) {
+  text::JsonWriter out;
+  out.begin_object();
+  out.key("errors");
+  out.begin_list();
+  for (const text::Finding& each : findings.errors) {
+    out.begin_object();
+    out.member("place", text::to_string(each.origin));
+    out.member("message", each.message);
+    out.end_object();
+  }
+  out.end_list();
+  out.end_object();
+  return std::move(out).take();
+}
+
+int report_errors(const text::Findings& findings, bool json) {
+  fmt::print(stderr, "{}\n", text::format(findings.errors));
+  if (json) fmt::print("{}", errors_json(findings));
+  return kExitUsage;
+}
+
+}  // namespace forestall::cli

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "offline/rebalance_json.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include "intake/wall_time.h"
+#include "model/pod.h"
+#include "text/json_writer.h"
+
+namespace forestall::cli {
+namespace {
+
+using rebalance::ConsideredPod;
+using rebalance::PluginReport;
+using text::JsonWriter;
+
+template <typename Map>
+void write_map(JsonWriter& out, std::string_view key, const Map& map) {
+  out.key(key);
+  out.begin_object();
+  for (const auto& [name, number] : map) out.member(name, number);
+  out.end_object();
+}
+
+void write_reasons(JsonWriter& out, const rebalance::Reasons& reasons) {
+  out.key("reasons");
+  out.begin_list();
+  for (const std::string& each : reasons) out.value(each);
+  out.end_list();
+}
+
+void write_verdict(JsonWriter& out, std::string_view key, const rebalance::Reasons& reasons) {
+  out.key(key);
+  out.begin_object();
+  out.member("passed", reasons.empty());
+  write_reasons(out, reasons);
+  out.end_object();
+}
+
+class PlanWriter {
+ public:
+  explicit PlanWriter(const rebalance::Snapshot& snapshot) : snapshot_(snapshot) {}
+
+  std::string write(const rebalance::RebalancePlan& plan) && {
+    for (const rebalance::ProfileRun& profile : plan.profiles) {
+      for (const PluginReport& run : profile.plugins) find_destinations(profile.name, run);
+    }
+    out_.begin_object();
+    write_corrections(plan.corrections);
+    out_.key("profiles");
+    out_.begin_list();
+    for (const rebalance::ProfileRun& each : plan.profiles) write_profile(each);
+    out_.end_list();
+    write_evictions(plan.evictions);
+    if (plan.history) write_history(*plan.history);
+    if (!plan.skipped.empty()) out_.member("skipped", plan.skipped);
+    if (plan.fits_omitted) {
+      out_.member("omitted", "fits of pods beyond the first 200,000 pairs of pods and nodes");
+    }
+    out_.end_object();
+    return std::move(out_).take();
+  }
+
+ private:
+  void write_history(const rebalance::MoveHistory& history) {
+    out_.key("history");
+    out_.begin_object();
+    out_.key("moves");
+    out_.begin_list();
+    for (const rebalance::Move& each : history) {
+      out_.begin_object();
+      out_.member("owner", each.owner);
+      out_.member("node", each.node);
+      out_.member("namespace", each.pod_namespace);
+      out_.member("pod", each.pod);
+      out_.member("time", intake::wall_time_text(each.time_ns));
+      out_.end_object();
+    }
+    out_.end_list();
+    out_.end_object();
+  }
+
+  // By name, if there are any.
+  void write_corrections(const rebalance::Corrections& corrections) {
+    if (corrections.empty()) return;
+    out_.key("corrections");
+    out_.begin_list();
+    for (const rebalance::CorrectionRow& each : rebalance::correction_table()) {
+      if (corrections.has(each.correction)) out_.value(each.name);
+    }
+    out_.end_list();
+  }
+
+  // The node where room is booked; without that the first one that the pod fits.
+  [[nodiscard]] std::optional<std::string_view> destination_of(const rebalance::PodEviction& each) {
+    if (each.destination) return snapshot_.nodes[*each.destination].name;
+    const auto found = destinations_.find(key_of(each.profile, each.plugin, each.pod));
+    if (found == destinations_.end()) return std::nullopt;
+    return found->second;
+  }
+
+  // The first node, by name, that the pod fits; of the utilization plugins one with room.
+  void find_destinations(const std::string& profile, const PluginReport& run) {
+    std::set<std::size_t> allowed;
+    for (const rebalance::ClassifiedNode& each : run.nodes) {
+      if (each.node_class == rebalance::NodeClass::underutilized ||
+          each.node_class == rebalance::NodeClass::destination) {
+        allowed.insert(each.node);
+      }
+    }
+    for (const ConsideredPod& each : run.pods) {
+      for (const rebalance::NodeFit& fit : each.fits) {
+        const std::string_view node = snapshot_.nodes[fit.node].name;
+        if (!fit.reason.empty() || node == snapshot_.pods[each.pod].node) continue;
+        if (!run.nodes.empty() && !allowed.contains(fit.node)) continue;
+        destinations_[key_of(profile, run.plugin, each.pod)] = node;
+        break;
+      }
+    }
+  }
+
+  static std::string key_of(const std::string& profile, const std::string& plugin,
+                            std::size_t pod) {
+    return profile + "/" + plugin + "/" + std::to_string(pod);
+  }
+
+  void write_profile(const rebalance::ProfileRun& profile) {
+    out_.begin_object();
+    out_.member("name", profile.name);
+    out_.key("plugins");
+    out_.begin_list();
+    for (const PluginReport& each : profile.plugins) write_plugin(each);
+    out_.end_list();
+    out_.end_object();
+  }
+
+  void write_plugin(const PluginReport& run) {
+    out_.begin_object();
+    out_.member("plugin", run.plugin);
+    out_.member("extensionPoint", rebalance::to_string(run.point));
+    out_.key("nodes");
+    out_.begin_list();
+    for (const rebalance::ClassifiedNode& each : run.nodes) write_node(each);
+    out_.end_list();
+    if (run.total_available) {
+      write_map(out_, "totalAvailable", *run.total_available);
+    } else {
+      out_.key("totalAvailable");
+      out_.null();
+    }
+    out_.key("pods");
+    out_.begin_list();
+    for (const ConsideredPod& each : run.pods) write_pod(each);
+    out_.end_list();
+    write_evictions(run.evictions);
+    out_.key("limits");
+    out_.begin_list();
+    for (const std::string& each : run.limits) out_.value(each);
+    out_.end_list();
+    out_.key("error");
+    if (run.error.empty()) {
+      out_.null();
+    } else {
+      out_.value(run.error);
+    }
+    if (!run.outcome.empty()) out_.member("outcome", run.outcome);
+    out_.end_object();
+  }
+
+  void write_node(const rebalance::ClassifiedNode& node) {
+    out_.begin_object();
+    out_.member("name", snapshot_.nodes[node.node].name);
+    out_.member("class", rebalance::to_string(node.node_class));
+    write_map(out_, "usage", node.usage);
+    write_map(out_, "usagePercent", node.percent);
+    write_map(out_, "thresholdPercent", node.threshold);
+    write_map(out_, "targetPercent", node.target);
+    if (!node.detail.empty()) out_.member("detail", node.detail);
+    out_.end_object();
+  }
+
+  void write_pod(const ConsideredPod& considered) {
+    const rebalance::ClusterPod& pod = snapshot_.pods[considered.pod];
+    out_.begin_object();
+    out_.member("namespace", pod.pod_namespace);
+    out_.member("name", pod.name);
+    out_.member("node", pod.node);
+    out_.member("qosClass", to_string(pod.qos));
+    write_verdict(out_, "filter", considered.filter);
+    write_verdict(out_, "preEvictionFilter", considered.pre_eviction);
+    out_.key("fits");
+    out_.begin_list();
+    for (const rebalance::NodeFit& each : considered.fits) {
+      out_.begin_object();
+      out_.member("node", snapshot_.nodes[each.node].name);
+      out_.member("fits", each.reason.empty());
+      write_reasons(out_,
+                    each.reason.empty() ? rebalance::Reasons() : rebalance::Reasons{each.reason});
+      out_.end_object();
+    }
+    out_.end_list();
+    out_.end_object();
+  }
+
+  void write_evictions(const std::vector<rebalance::PodEviction>& evictions) {
+    out_.key("evictions");
+    out_.begin_list();
+    for (const rebalance::PodEviction& each : evictions) {
+      const rebalance::ClusterPod& pod = snapshot_.pods[each.pod];
+      out_.begin_object();
+      out_.member("namespace", pod.pod_namespace);
+      out_.member("name", pod.name);
+      out_.member("uid", pod.uid);
+      out_.member("node", pod.node);
+      out_.member("profile", each.profile);
+      out_.member("plugin", each.plugin);
+      out_.member("reason", each.reason);
+      if (const auto destination = destination_of(each)) {
+        out_.member("destination", *destination);
+      }
+      if (!each.refused.empty()) out_.member("refused", each.refused);
+      out_.end_object();
+    }
+    out_.end_list();
+  }
+
+  const rebalance::Snapshot& snapshot_;
+  JsonWriter out_;
+  std::unordered_map<std::string, std::string_view> destinations_;
+};
+
+}  // namespace
+
+std::string plan_json(const rebalance::RebalancePlan& plan, const rebalance::Snapshot& snapshot) {
+  return PlanWriter(snapshot).write(plan);
+}
+
+}  // namespace forestall::cli

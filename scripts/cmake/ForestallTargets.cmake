@@ -95,6 +95,24 @@ function(forestall_unity target files)
   endif()
 endfunction()
 
+# The same for code that protoc made: each file has two static arrays of the same names, which get the
+# file's own. Protobuf has members of these names, so its headers are parsed first.
+function(forestall_unity_messages target files)
+  forestall_unity(${target} ${files})
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD_UNIQUE_ID FORESTALL_FILE
+    UNITY_BUILD_CODE_BEFORE_INCLUDE "#include <google/protobuf/generated_message_reflection.h>
+#include <google/protobuf/message.h>
+#undef schemas
+#undef file_default_instances
+#define FORESTALL_JOINED(a, b) a##b
+#define FORESTALL_JOIN(a, b) FORESTALL_JOINED(a, b)
+#define schemas FORESTALL_JOIN(schemas_, FORESTALL_FILE)
+#define file_default_instances FORESTALL_JOIN(file_default_instances_, FORESTALL_FILE)"
+    UNITY_BUILD_CODE_AFTER_INCLUDE "#undef FORESTALL_JOIN
+#undef FORESTALL_JOINED")
+endfunction()
+
 # The layers with code between a wake and a kill, in the order in which they are linked first
 # (userspace/cli). The loop also encodes recordings, by messages and recording.
 set(forestall_resident_layers base model kernel sources policy actuators exports agent)

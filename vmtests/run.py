@@ -72,7 +72,9 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 DEFAULT_BUILD = REPOSITORY / "build/release"
 PLACEMENT = REPOSITORY / "vmtests/placement.txt"
 # Where the build puts the guest's programs.
-BUILT = {"forestall": "userspace/cli/forestall", "vm_cases": "vmtests/vm_cases"}
+BUILT = {"forestall": "userspace/cli/forestall",
+         "forestall-offline": "userspace/cli/forestall-offline",
+         "vm_cases": "vmtests/vm_cases"}  # fmt: skip
 KEPT_LOGS = 10
 
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -55,15 +56,15 @@ class RuleSettingsFiles : public ::testing::Test {
   }
   CgroupId id() const { return tree_.open("/a")->id(); }
   RuleSetting throttle(std::int64_t high) const {
-    return {RuleSetting::Kind::throttle, id(), "/a", Bytes{high}};
+    return {RuleSetting::Kind::throttle, id(), "/a", Bytes{high}, MonotonicTime::max()};
   }
-  RuleSetting freeze() const { return {RuleSetting::Kind::freeze, id(), "/a", {}}; }
+  RuleSetting freeze(MonotonicTime until = MonotonicTime::max()) const {
+    return {RuleSetting::Kind::freeze, id(), "/a", {}, until};
+  }
 
-  test::TempTree files_{{"cgroup.controllers", ""},
-                        {"a/memory.high", "40960000"},
-                        {"a/cgroup.freeze", "0"},
-                        {"a/memory.reclaim", ""},
-                        {"b/memory.reclaim", ""}};
+  test::TempTree files_{{"cgroup.controllers", ""},   {"a/memory.high", "40960000"},
+                        {"a/memory.current", "4096"}, {"a/cgroup.freeze", "0"},
+                        {"a/memory.reclaim", ""},     {"b/memory.reclaim", ""}};
   kernel::CgroupTree tree_;
   test::TempTree run_;
   kernel::SettingRecords high_{run_ / "high"};
@@ -88,6 +89,26 @@ TEST_F(RuleSettingsFiles, TheDestructorUndoesAllOfIt) {
   settings_.reset();
   EXPECT_EQ(text("memory.high"), "40960000");
   EXPECT_EQ(text("cgroup.freeze"), "0");
+}
+
+// Without a further call: the loop may be busy, or its readings fail.
+TEST_F(RuleSettingsFiles, TheThreadThawsByItsOwnTimer) {
+  settings_->apply({freeze()});
+  ASSERT_TRUE(becomes("cgroup.freeze", "1"));
+  settings_->apply({freeze(SystemClock().now() + std::chrono::milliseconds(50))});
+  EXPECT_TRUE(becomes("cgroup.freeze", "0"));
+}
+
+TEST_F(RuleSettingsFiles, AnUndoThatFailsIsTriedAgainByItself) {
+  settings_->apply({throttle(20480000)});
+  ASSERT_TRUE(becomes("memory.high", "20480000"));
+  files_.write("a/memory.high", "?");
+  settings_->apply({});
+  EXPECT_TRUE(next_result().retries);
+  files_.write("a/memory.high", "20480000");
+  EXPECT_TRUE(becomes("memory.high", "40960000"));
+  EXPECT_GE(next_result().attempts, 2U);
+  EXPECT_TRUE(test::wait_for_files(files_ / "a", -1, [&] { return settings_->not_undone() == 0; }));
 }
 
 TEST_F(RuleSettingsFiles, AnotherCgroupAtThePathIsLeftAlone) {

@@ -308,9 +308,10 @@ TEST(RulesetStep, SettingsAreInTheDecisionAndHeldInTheState) {
   EXPECT_EQ(actions[2].attempts[0].file, "memory.reclaim");
   EXPECT_EQ(actions[2].attempts[0].value, mib(8).count);
   const CgroupId cgroup = id_of("/s/a");
+  const MonotonicTime end = second(6);
   EXPECT_THAT(story.held(),
-              ElementsAre(RuleSetting{RuleSetting::Kind::throttle, cgroup, "/s/a", mib(100)},
-                          RuleSetting{RuleSetting::Kind::freeze, cgroup, "/s/a", Bytes{0}}));
+              ElementsAre(RuleSetting{RuleSetting::Kind::throttle, cgroup, "/s/a", mib(100), end},
+                          RuleSetting{RuleSetting::Kind::freeze, cgroup, "/s/a", Bytes{0}, end}));
   story.cgroups[0].current = mib(50).count;  // no ruleset fires any more
   EXPECT_EQ(story.evaluate(8), "none: no-data");
   EXPECT_THAT(story.held(), IsEmpty()) << "the time is over";

@@ -14,6 +14,12 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr CgroupId kCgroup{7};
+constexpr auto kThrottle = RuleSetting::Kind::throttle;
+constexpr auto kFreeze = RuleSetting::Kind::freeze;
+
+MonotonicTime at(int seconds) {
+  return MonotonicTime(std::chrono::seconds(seconds));
+}
 
 // Two rulesets of a log line and an action.
 std::vector<Ruleset> two_of(const PluginArguments& first, const PluginArguments& second) {
@@ -24,10 +30,10 @@ std::vector<Ruleset> two_of(const PluginArguments& first, const PluginArguments&
 }
 
 // The action of ruleset `id` holds `written`.
-void holds(RuleState& state, std::uint64_t id, std::int64_t written) {
+void holds(RuleState& state, std::uint64_t id, std::int64_t written, int until = 5) {
   std::vector<PluginState>& actions = state.rulesets[id].actions;
   actions.resize(2);
-  actions[1].held[kCgroup.inode] = {"/a", kNoLimit, written, {}};
+  actions[1].held[kCgroup.inode] = {"/a", kNoLimit, written, std::chrono::seconds(until)};
 }
 
 TEST(HeldSettings, TheLowestOfSeveralThrottlesOfACgroupIsWanted) {
@@ -35,7 +41,19 @@ TEST(HeldSettings, TheLowestOfSeveralThrottlesOfACgroupIsWanted) {
   holds(state, 1, 900);
   holds(state, 2, 400);
   EXPECT_THAT(held_settings(two_of(Throttle(), Throttle()), state),
-              ElementsAre(RuleSetting{RuleSetting::Kind::throttle, kCgroup, "/a", Bytes{400}}));
+              ElementsAre(RuleSetting{kThrottle, kCgroup, "/a", Bytes{400}, at(5)}));
+}
+
+TEST(HeldSettings, TheTimeIsThatOfTheValue) {
+  RuleState state;
+  holds(state, 1, 900, 9);
+  holds(state, 2, 400, 7);
+  EXPECT_THAT(held_settings(two_of(Throttle(), Throttle()), state),
+              ElementsAre(RuleSetting{kThrottle, kCgroup, "/a", Bytes{400}, at(7)}));
+  holds(state, 1, 1, 9);
+  holds(state, 2, 1, 7);
+  EXPECT_THAT(held_settings(two_of(Freeze(), Freeze()), state),
+              ElementsAre(RuleSetting{kFreeze, kCgroup, "/a", Bytes{0}, at(9)}));
 }
 
 TEST(HeldSettings, AThrottledCgroupCanAlsoBeFrozen) {
@@ -43,8 +61,8 @@ TEST(HeldSettings, AThrottledCgroupCanAlsoBeFrozen) {
   holds(state, 1, 900);
   holds(state, 2, 1);
   EXPECT_THAT(held_settings(two_of(Throttle(), Freeze()), state),
-              ElementsAre(RuleSetting{RuleSetting::Kind::throttle, kCgroup, "/a", Bytes{900}},
-                          RuleSetting{RuleSetting::Kind::freeze, kCgroup, "/a", Bytes{0}}));
+              ElementsAre(RuleSetting{kThrottle, kCgroup, "/a", Bytes{900}, at(5)},
+                          RuleSetting{kFreeze, kCgroup, "/a", Bytes{0}, at(5)}));
 }
 
 TEST(HeldSettings, AStateOfOtherRulesetsHoldsNothing) {
@@ -61,7 +79,7 @@ TEST(HeldSettings, WhatIsForgottenIsNotWanted) {
   state.rulesets[2].actions[1].held[kCgroup.inode].path = "/b";
   forget_held(state, [](const HeldSetting& held) { return held.path == "/a"; });
   EXPECT_THAT(held_settings(two_of(Throttle(), Freeze()), state),
-              ElementsAre(RuleSetting{RuleSetting::Kind::freeze, kCgroup, "/b", Bytes{0}}));
+              ElementsAre(RuleSetting{kFreeze, kCgroup, "/b", Bytes{0}, at(5)}));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ TEST(ConvertStatus, ContainsLossesAndDroppedClients) {
   counts.kills = 11;
   counts.dry_run_kills = 12;
   counts.kernel_oom_kills = 13;
+  counts.rule_settings_not_undone = 14;
   const v1::AgentStatus status =
       service::to_proto(service::AgentFacts(), exports::Status(), exports::StageHistograms(),
                         counts, drops, grpc, MonotonicTime());
@@ -30,6 +31,7 @@ TEST(ConvertStatus, ContainsLossesAndDroppedClients) {
   EXPECT_EQ(status.kills(), 11U);
   EXPECT_EQ(status.dry_run_kills(), 12U);
   EXPECT_EQ(status.kernel_oom_kills(), 13U);
+  EXPECT_EQ(status.rule_settings_not_undone(), 14U);
   EXPECT_EQ(status.drops().log_lines(), 0U);
   EXPECT_EQ(status.drops().bpf_events(), 1U);
   EXPECT_EQ(status.drops().bpf_failures(), 2U);

@@ -2,6 +2,7 @@
 #include "actuators/rule_settings.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
@@ -9,119 +10,39 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <list>
+#include <chrono>
 #include <mutex>
+#include <string>
 #include <utility>
-#include <variant>
 
 #include "base/blocked_signals.h"
 #include "base/start_thread.h"
-#include "kernel/cgroup_freeze.h"
-#include "kernel/memory_high.h"
 
 namespace forestall::actuators {
 namespace {
 
-// A write of more holds the thread for long: with slow swap 32 MiB take about a second.
-constexpr Bytes kPiece = mib(32);
+constexpr Bytes kPiece = RuleSettingsWriter::kStep;
 // Results beyond this number are dropped, the newest ones: the loop takes them at each evaluation.
 constexpr std::size_t kResultsMax = 256;
 
-const char* file_of(RuleSetting::Kind kind) {
-  return kind == RuleSetting::Kind::throttle ? "memory.high" : "cgroup.freeze";
-}
-
-Result<void> undo_setting(std::variant<kernel::MemoryHigh, kernel::CgroupFreeze>& held) {
-  if (auto* high = std::get_if<kernel::MemoryHigh>(&held)) return high->restore();
-  return std::get<kernel::CgroupFreeze>(held).thaw();
+// One piece; false: it is over.
+Result<bool> write_piece(const kernel::CgroupTree& tree, RuleReclaim& left, Bytes& reclaimed) {
+  const auto cgroup = TRY(tree.open(left.path));
+  if (cgroup.id() != left.cgroup) return Error{ENODEV, left.path + " was removed"};
+  const UniqueFd file = TRY(cgroup.open_file("memory.reclaim", O_WRONLY | O_NONBLOCK));
+  const Bytes piece = std::min(left.amount, kPiece);
+  const std::string text = std::to_string(piece.count);
+  if (::write(file.get(), text.data(), text.size()) < 0) {
+    // Less could be reclaimed than the piece, so the rest is not tried either.
+    if (errno == EAGAIN) return false;
+    return errno_error("write", left.path + "/memory.reclaim");
+  }
+  reclaimed += piece;
+  left.amount -= piece;
+  return left.amount > Bytes{0};
 }
 
 }  // namespace
-
-// What the thread has set.
-class RuleSettingsThread::Writer {
- public:
-  explicit Writer(RuleSettingsThread& owner) : owner_(owner) {}
-
-  // Undoes what is not wanted any more, then makes what is new. What failed is not tried again
-  // while it is wanted: each piece of a reclaim applies the settings, too.
-  void apply(const std::vector<RuleSetting>& wanted) {
-    std::erase_if(failed_, [&](const RuleSetting& each) {
-      return std::ranges::find(wanted, each) == wanted.end();
-    });
-    std::erase_if(held_, [&](Held& each) {
-      if (std::ranges::find(wanted, each.setting) != wanted.end()) return false;
-      report(each.setting, undo_setting(each.made));
-      return true;
-    });
-    for (const RuleSetting& each : wanted) {
-      if (std::ranges::find(held_, each, &Held::setting) != held_.end()) continue;
-      if (std::ranges::find(failed_, each) != failed_.end()) continue;
-      const auto made = make(each);
-      if (!made) failed_.push_back(each);
-      report(each, made);
-    }
-  }
-
-  // One piece; false: it is over.
-  bool reclaim_piece(RuleReclaim& left, Bytes& reclaimed, std::optional<Error>& failure) const {
-    const auto cgroup = open(left.cgroup, left.path);
-    if (!cgroup) {
-      failure = cgroup.error();
-      return false;
-    }
-    const UniqueFd file(
-        ::openat(cgroup->fd(), "memory.reclaim", O_WRONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!file) {
-      failure = errno_error("open", left.path + "/memory.reclaim");
-      return false;
-    }
-    const Bytes piece = std::min(left.amount, kPiece);
-    const std::string text = std::to_string(piece.count);
-    // EAGAIN: less could be reclaimed than the piece, so the rest is not tried either.
-    if (::write(file.get(), text.data(), text.size()) < 0) {
-      if (errno != EAGAIN) failure = errno_error("write", left.path + "/memory.reclaim");
-      return false;
-    }
-    reclaimed += piece;
-    left.amount -= piece;
-    return left.amount > Bytes{0};
-  }
-
- private:
-  struct Held {
-    RuleSetting setting;
-    std::variant<kernel::MemoryHigh, kernel::CgroupFreeze> made;
-  };
-
-  // ENODEV: it was removed, or another one is at its path.
-  [[nodiscard]] Result<kernel::CgroupDir> open(CgroupId id, const std::string& path) const {
-    auto cgroup = TRY(owner_.tree_.open(path));
-    if (cgroup.id() != id) return Error{ENODEV, path + " was removed"};
-    return cgroup;
-  }
-
-  Result<void> make(const RuleSetting& wanted) {
-    const auto cgroup = TRY(open(wanted.cgroup, wanted.path));
-    if (wanted.kind == RuleSetting::Kind::freeze) {
-      held_.push_back({wanted, TRY(kernel::CgroupFreeze::freeze(cgroup, owner_.records_.frozen))});
-      return {};
-    }
-    auto high = TRY(kernel::MemoryHigh::open(cgroup, owner_.records_.high));
-    TRY(high.set(wanted.high));
-    held_.push_back({wanted, std::move(high)});
-    return {};
-  }
-
-  void report(const RuleSetting& setting, const Result<void>& done) {
-    if (done || kernel::is_removed(done.error())) return;
-    owner_.add_result({setting.path, file_of(setting.kind), {}, {}, done.error()});
-  }
-
-  RuleSettingsThread& owner_;
-  std::list<Held> held_;
-  std::vector<RuleSetting> failed_;
-};
 
 Result<void> RuleSettings::start() {
   return Error{ENOTSUP, "cgroup v1 has no memory.high, cgroup.freeze and memory.reclaim"};
@@ -129,7 +50,7 @@ Result<void> RuleSettings::start() {
 
 Result<void> RuleSettingsThread::start() {
   if (thread_.joinable()) return {};
-  changed_ = UniqueFd(::eventfd(0, EFD_CLOEXEC));
+  changed_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!changed_) return errno_error("eventfd", "for the settings of rulesets");
   const base::BlockedSignals none_for_the_thread;
   thread_ = TRY(start_thread("forestall-rules", [this] { serve(); }));
@@ -194,39 +115,82 @@ void RuleSettingsThread::add_result(RuleSettingResult result) {
   if (results_.size() < kResultsMax) results_.push_back(std::move(result));
 }
 
+std::size_t RuleSettingsThread::not_undone() const {
+  const std::lock_guard lock(mutex_);
+  return not_undone_;
+}
+
 void RuleSettingsThread::serve() {
   pthread_setname_np(pthread_self(), "forestall-rules");
   // The thread inherits the loop's real-time priority, and reclaim may take long.
   const sched_param ordinary{};
   pthread_setschedparam(pthread_self(), SCHED_OTHER, &ordinary);
-  Writer writer(*this);  // its destructor undoes every setting
+  const SystemClock clock;
+  // Its destructor undoes every setting.
+  RuleSettingsWriter writer(tree_, records_,
+                            [this](RuleSettingResult result) { add_result(std::move(result)); });
   for (;;) {
-    eventfd_t ignored = 0;
-    if (::eventfd_read(changed_.get(), &ignored) != 0) continue;
     Work work = take_work();
     if (work.stop) return;
-    writer.apply(work.settings);
-    while (!work.reclaims.empty()) {
-      if (!reclaim_first(writer, work.reclaims)) return;
+    merge(work);
+    writer.set_wanted(std::move(work.settings));
+    std::optional<MonotonicTime> due = writer.advance(clock.now());
+    {
+      const std::lock_guard lock(mutex_);
+      not_undone_ = writer.not_undone();
     }
+    reclaim_piece();
+    if (reclaiming_ || !reclaims_.empty()) due = clock.now();
+    wait(due);
   }
 }
 
-bool RuleSettingsThread::reclaim_first(Writer& writer, std::vector<RuleReclaim>& reclaims) {
-  RuleReclaim left = reclaims.front();
-  reclaims.erase(reclaims.begin());
-  RuleSettingResult result{left.path, "memory.reclaim", left.amount, {}, {}};
-  while (writer.reclaim_piece(left, result.reclaimed, result.failure)) {
-    Work now = take_work();
-    if (now.stop) return false;
-    writer.apply(now.settings);
-    std::erase_if(now.reclaims,
-                  [&](const RuleReclaim& each) { return each.cgroup == left.cgroup; });
-    if (now.cancels || !now.reclaims.empty()) reclaims = std::move(now.reclaims);
-    if (now.cancels) break;
+void RuleSettingsThread::wait(std::optional<MonotonicTime> due) const {
+  timespec timeout{};
+  if (due) {
+    const auto left = std::max(*due - SystemClock().now(), Duration{0});
+    timeout.tv_sec = static_cast<time_t>(left / std::chrono::seconds(1));
+    timeout.tv_nsec = static_cast<long>((left % std::chrono::seconds(1)).count());
   }
-  if (!result.failure || !kernel::is_removed(*result.failure)) add_result(std::move(result));
-  return true;
+  pollfd changed{changed_.get(), POLLIN, 0};
+  // A failure, EINTR: the next iteration finds nothing to do.
+  if (::ppoll(&changed, 1, due ? &timeout : nullptr, nullptr) <= 0) return;
+  eventfd_t ignored = 0;
+  ::eventfd_read(changed_.get(), &ignored);
+}
+
+void RuleSettingsThread::merge(Work& work) {
+  if (work.cancels) {
+    reclaims_.clear();
+    if (reclaiming_) end_reclaim();
+  }
+  if (work.reclaims.empty()) return;
+  std::erase_if(work.reclaims, [&](const RuleReclaim& each) {
+    return reclaiming_ && each.cgroup == reclaiming_->left.cgroup;
+  });
+  if (work.reclaims.empty()) return;
+  reclaims_.assign(work.reclaims.begin(), work.reclaims.end());
+}
+
+void RuleSettingsThread::reclaim_piece() {
+  if (!reclaiming_ && !reclaims_.empty()) {
+    reclaiming_.emplace();
+    reclaiming_->left = std::move(reclaims_.front());
+    reclaims_.pop_front();
+    reclaiming_->result.path = reclaiming_->left.path;
+    reclaiming_->result.what = "memory.reclaim";
+    reclaiming_->result.wanted = reclaiming_->left.amount;
+  }
+  if (!reclaiming_) return;
+  const auto goes_on = write_piece(tree_, reclaiming_->left, reclaiming_->result.reclaimed);
+  if (!goes_on) reclaiming_->result.failure = goes_on.error();
+  if (!goes_on || !*goes_on) end_reclaim();
+}
+
+void RuleSettingsThread::end_reclaim() {
+  const auto& failure = reclaiming_->result.failure;
+  if (!failure || !kernel::is_removed(*failure)) add_result(std::move(reclaiming_->result));
+  reclaiming_.reset();
 }
 
 }  // namespace forestall::actuators

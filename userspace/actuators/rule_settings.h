@@ -3,35 +3,28 @@
 // memory.reclaim once.
 //
 // A thread of ordinary priority writes: a memory.high below usage and memory.reclaim reclaim in the
-// writing thread. Settings come first and are undone first; a reclaim is written in pieces, and
-// settings that changed meanwhile are applied between two pieces. What is no longer wanted is
-// undone, by the destructor all of it, and after a SIGKILL by the next start (kernel/memory_high.h,
-// kernel/cgroup_freeze.h).
+// writing thread. So a throttle goes down in steps (rule_settings_writer.h) and a reclaim is
+// written in pieces. Between two of them the thread serves what changed meanwhile. It undoes what
+// is no longer wanted, and by its own timer what is over, so that nothing depends on a further
+// evaluation. The destructor undoes all of it, and after a SIGKILL the next start does
+// (kernel/memory_high.h, kernel/cgroup_freeze.h).
 #pragma once
 
+#include <cstddef>
+#include <deque>
 #include <optional>
-#include <string>
 #include <thread>
 #include <vector>
 
-#include "base/bytes.h"
+#include "actuators/rule_settings_writer.h"
+#include "base/clock.h"
 #include "base/priority_mutex.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "kernel/cgroup_tree.h"
-#include "kernel/setting_records.h"
 #include "model/rule_setting.h"
 
 namespace forestall::actuators {
-
-// What came of a setting or a reclaim.
-struct RuleSettingResult {
-  std::string path;
-  std::string what;  // "memory.high", "cgroup.freeze" or "memory.reclaim"
-  Bytes wanted;      // of a reclaim
-  Bytes reclaimed;   // of a reclaim: what the kernel confirmed, at most one piece less than freed
-  std::optional<Error> failure;
-};
 
 // Base: this host has no such files.
 // Thread rule: all calls come from one thread, the loop's. Only the destructor waits.
@@ -51,17 +44,15 @@ class RuleSettings {
   virtual void reclaim(std::vector<RuleReclaim> /*wanted*/) {}
   // Ends the reclaim under way after its present piece, and drops the others.
   virtual void cancel_reclaims() {}
-  // Since the last call: failures, and reclaims that are over.
+  // Since the last call: failures, undos that failed before, and reclaims that are over.
   [[nodiscard]] virtual std::vector<RuleSettingResult> take_results() { return {}; }
+  // Settings whose undo failed; it is tried again with growing pauses.
+  [[nodiscard]] virtual std::size_t not_undone() const { return 0; }
 };
 
 class RuleSettingsThread final : public RuleSettings {
  public:
-  // Of which places the records of settings are kept.
-  struct Records {
-    const kernel::SettingRecords& high;
-    const kernel::SettingRecords& frozen;
-  };
+  using Records = RuleSettingsWriter::Records;
 
   // REQUIRES: cgroup v2. `tree` and the records outlive the object.
   RuleSettingsThread(const kernel::CgroupTree& tree, Records records)
@@ -73,6 +64,7 @@ class RuleSettingsThread final : public RuleSettings {
   void reclaim(std::vector<RuleReclaim> wanted) override;
   void cancel_reclaims() override;
   [[nodiscard]] std::vector<RuleSettingResult> take_results() override;
+  [[nodiscard]] std::size_t not_undone() const override;
 
  private:
   struct Work {
@@ -81,11 +73,18 @@ class RuleSettingsThread final : public RuleSettings {
     bool cancels = false;  // the reclaim under way
     bool stop = false;
   };
-  class Writer;
+  // One that is being written.
+  struct Reclaiming {
+    RuleReclaim left;
+    RuleSettingResult result;
+  };
 
   void serve();
-  // False: the thread has to end.
-  [[nodiscard]] bool reclaim_first(Writer& writer, std::vector<RuleReclaim>& reclaims);
+  // Until there is new work, or `due`.
+  void wait(std::optional<MonotonicTime> due) const;
+  void merge(Work& work);
+  void reclaim_piece();
+  void end_reclaim();
   void wake() const;
   [[nodiscard]] Work take_work();
   void add_result(RuleSettingResult result);
@@ -93,10 +92,15 @@ class RuleSettingsThread final : public RuleSettings {
   const kernel::CgroupTree& tree_;
   const Records records_;
   UniqueFd changed_;  // eventfd: work_ changed; closed: there is no thread yet
-  base::PriorityMutex mutex_;
+  mutable base::PriorityMutex mutex_;
   // Guarded by the mutex, which is held only to move them.
   Work work_;
   std::vector<RuleSettingResult> results_;
+  std::size_t not_undone_ = 0;
+
+  // Used by the thread only.
+  std::optional<Reclaiming> reclaiming_;
+  std::deque<RuleReclaim> reclaims_;  // not begun
 
   // Used by the loop only.
   std::vector<RuleSetting> last_;

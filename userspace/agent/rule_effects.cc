@@ -80,6 +80,7 @@ void RuleEffects::evaluated(const Config& config, const PolicyState& state, cons
   if (held && record.observation.rules) settings_.reclaim(reclaims_of(record));
   if (record.observation.rules) log_decision(record.decision);
   log_results();
+  counts_.rule_settings_not_undone = settings_.not_undone();
 }
 
 void RuleEffects::log_decision(const Decision& decision) {
@@ -120,7 +121,11 @@ void RuleEffects::log_results() const {
     LogLine line("ruleset");
     line.field("cgroup", result.path).field("file", result.what);
     if (result.failure) {
-      log_.write(LogLevel::warning, line.field("problem", result.failure->text()));
+      line.field("problem", result.failure->text());
+      if (result.retries) line.field("effect", "it stays set, and the undo is tried again");
+      log_.write(LogLevel::warning, line);
+    } else if (result.attempts > 0) {
+      log_.write(LogLevel::warning, line.field("undone_after_attempts", result.attempts));
     } else {
       log_.write(LogLevel::info, line.field("wanted_bytes", result.wanted.count)
                                      .field("reclaimed_bytes", result.reclaimed.count));

@@ -7,6 +7,7 @@
 
 #include "actuators/rule_settings.h"
 #include "exports/log.h"
+#include "exports/loop_counts.h"
 #include "model/config.h"
 #include "model/policy_state.h"
 #include "model/record.h"
@@ -16,8 +17,8 @@ namespace forestall::agent {
 // Thread rule: the loop's thread only. What it is made with outlives it.
 class RuleEffects {
  public:
-  RuleEffects(exports::Log& log, actuators::RuleSettings& settings)
-      : log_(log), settings_(settings) {}
+  RuleEffects(exports::Log& log, exports::LoopCounts& counts, actuators::RuleSettings& settings)
+      : log_(log), counts_(counts), settings_(settings) {}
 
   // Before the first evaluation, and when the configuration was replaced: prepares for what its
   // rulesets may set, and logs if this host cannot.
@@ -34,6 +35,7 @@ class RuleEffects {
   void log_results() const;
 
   exports::Log& log_;
+  exports::LoopCounts& counts_;
   actuators::RuleSettings& settings_;
   std::set<std::string> logged_;  // attempts of the last evaluation of rulesets
 };

@@ -206,6 +206,10 @@ void print_rulesets(const v1::AgentStatus& status) {
                shortened(each.last_group(), 24), attempts});
   }
   table.print();
+  if (status.rule_settings_not_undone() > 0) {
+    fmt::print("  {} throttles or freezes could not be undone and are tried again; see the log\n",
+               status.rule_settings_not_undone());
+  }
 }
 
 std::string stages_of(const v1::StatusDecision& decision) {

@@ -19,6 +19,8 @@ struct LoopCounts {
   std::atomic<std::uint64_t> kills{0};
   std::atomic<std::uint64_t> dry_run_kills{0};     // that would have been begun
   std::atomic<std::uint64_t> kernel_oom_kills{0};  // reported by the kernel
+  // Now: throttles and freezes of rulesets whose undo failed and is tried again.
+  std::atomic<std::uint64_t> rule_settings_not_undone{0};
   LoopWorkTally work;
 };
 

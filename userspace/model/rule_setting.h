@@ -7,11 +7,12 @@
 #include <string_view>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "model/ids.h"
 
 namespace forestall {
 
-// A setting that lasts until no ruleset requires it.
+// A setting that lasts until no ruleset requires it, or until its time is over.
 struct RuleSetting {
   enum class Kind : std::uint8_t { throttle, freeze };
 
@@ -19,6 +20,8 @@ struct RuleSetting {
   CgroupId cgroup;
   std::string path;
   Bytes high;  // of a throttle: memory.high
+  // Ends it if no evaluation does: the readings of rulesets may fail.
+  MonotonicTime until = MonotonicTime::max();
 
   friend bool operator==(const RuleSetting&, const RuleSetting&) = default;
 };

@@ -21,10 +21,13 @@ using ByCgroup = std::map<std::pair<std::uint64_t, RuleSetting::Kind>, RuleSetti
 void add_held(RuleSetting::Kind kind, const std::map<std::uint64_t, HeldSetting>& held,
               ByCgroup& out) {
   for (const auto& [id, setting] : held) {
-    RuleSetting wanted{kind, CgroupId{id}, setting.path, {}};
+    RuleSetting wanted{kind, CgroupId{id}, setting.path, {}, MonotonicTime(setting.until)};
     if (kind == RuleSetting::Kind::throttle) wanted.high = Bytes{setting.written};
     const auto [known, is_new] = out.try_emplace({id, kind}, wanted);
-    if (!is_new) known->second.high = std::min(known->second.high, wanted.high);
+    if (is_new) continue;
+    RuleSetting& other = known->second;
+    if (wanted.high == other.high) other.until = std::max(other.until, wanted.until);
+    if (wanted.high < other.high) other = wanted;
   }
 }
 

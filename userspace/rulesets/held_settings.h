@@ -12,7 +12,8 @@
 namespace forestall::rulesets {
 
 // One for each cgroup and kind, in the order of cgroups: the lowest memory.high of several
-// throttles. `rulesets` are those that `state` is of.
+// throttles with its time, and the latest time of equal ones. `rulesets` are those that `state` is
+// of.
 [[nodiscard]] std::vector<RuleSetting> held_settings(const std::vector<Ruleset>& rulesets,
                                                      const RuleState& state);
 

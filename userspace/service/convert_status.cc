@@ -139,6 +139,7 @@ v1::AgentStatus to_proto(const AgentFacts& facts, const exports::Status& status,
   out.set_kills(counts.kills);
   out.set_dry_run_kills(counts.dry_run_kills);
   out.set_kernel_oom_kills(counts.kernel_oom_kills);
+  out.set_rule_settings_not_undone(counts.rule_settings_not_undone);
   add_status(status, now, out);
   for (std::size_t i = 0; i < kStageCount; ++i) {
     *out.add_stages() = to_proto(stages.summary(static_cast<Stage>(i)));

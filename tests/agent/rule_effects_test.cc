@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of the decisions of rulesets is carried out and logged.
+#include "agent/rule_effects.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/rule_observation.h"
+#include "model/rule_state.h"
+
+namespace forestall::agent {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr std::uint64_t kRuleCgroup = 7;
+
+// Keeps what it is to do.
+class RecordedSettings final : public actuators::RuleSettings {
+ public:
+  Result<void> start() override {
+    ++starts;
+    return refusal ? Result<void>(*refusal) : Result<void>();
+  }
+  void apply(std::vector<RuleSetting> wanted) override { applied = std::move(wanted); }
+  void reclaim(std::vector<RuleReclaim> wanted) override { reclaims = std::move(wanted); }
+  void cancel_reclaims() override { ++cancels; }
+  std::vector<actuators::RuleSettingResult> take_results() override {
+    return std::exchange(results, {});
+  }
+  std::size_t not_undone() const override { return failed_undos; }
+
+  int starts = 0;
+  int cancels = 0;
+  std::optional<Error> refusal;
+  std::vector<RuleSetting> applied;
+  std::vector<RuleReclaim> reclaims;
+  std::vector<actuators::RuleSettingResult> results;
+  std::size_t failed_undos = 0;
+};
+
+class RuleEffectsTest : public ::testing::Test {
+ protected:
+  RuleEffectsTest() {
+    rulesets::Ruleset ruleset;
+    ruleset.name = "batch";
+    ruleset.actions = {{"freeze", rulesets::Freeze()}, {"reclaim", rulesets::ReclaimMemory()}};
+    config_.rules = std::vector{ruleset};
+    config_.dry_run = false;
+
+    rulesets::RuleState state;
+    state.rulesets[1].actions.resize(2);
+    state.rulesets[1].actions[0].held[kRuleCgroup] = {"/a", 0, 1, std::chrono::seconds(9)};
+    state_.rules = state;
+
+    rulesets::RuleObservation observed;
+    observed.cgroups.resize(1);
+    observed.cgroups[0].path = "/a";
+    observed.cgroups[0].id = kRuleCgroup;
+    record_.observation.rules = observed;
+    attempt({"/a", RuleOutcome::written, "memory.reclaim", 4096});
+  }
+  void attempt(const RuleAttempt& attempt) {
+    RuleReport report;
+    report.name = "batch";
+    report.group = "big";
+    RuleActionReport& action = report.actions.emplace_back();
+    action.name = "act";
+    action.attempts = {attempt};
+    record_.decision.rulesets = {report};
+  }
+  // Returns what it logs.
+  std::string evaluate(int times = 1) {
+    testing::internal::CaptureStderr();
+    log_.emplace(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
+    RuleEffects effects(*log_, counts_, settings_);
+    for (int i = 0; i < times; ++i) effects.evaluated(config_, state_, record_);
+    return logged();
+  }
+  std::string configure() {
+    testing::internal::CaptureStderr();
+    log_.emplace(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
+    RuleEffects(*log_, counts_, settings_).configured(config_);
+    return logged();
+  }
+  std::string logged() {
+    log_.reset();  // its destructor writes all of it
+    return testing::internal::GetCapturedStderr();
+  }
+
+  Config config_;
+  PolicyState state_;
+  Record record_;
+  RecordedSettings settings_;
+  exports::LoopCounts counts_;
+  std::optional<exports::Log> log_;
+};
+
+TEST_F(RuleEffectsTest, SetsWhatTheStateHoldsAndReclaimsWhatWasDecided) {
+  evaluate();
+  EXPECT_THAT(settings_.applied, ElementsAre(RuleSetting{RuleSetting::Kind::freeze,
+                                                         CgroupId{kRuleCgroup},
+                                                         "/a",
+                                                         {},
+                                                         MonotonicTime(std::chrono::seconds(9))}));
+  EXPECT_THAT(settings_.reclaims,
+              ElementsAre(RuleReclaim{CgroupId{kRuleCgroup}, "/a", Bytes{4096}}));
+}
+
+TEST_F(RuleEffectsTest, ADryRunSetsNothingAndUndoesWhatWasSet) {
+  evaluate();
+  settings_.reclaims.clear();
+  config_.dry_run = true;
+  evaluate();
+  EXPECT_THAT(settings_.applied, IsEmpty());
+  EXPECT_THAT(settings_.reclaims, IsEmpty());
+}
+
+TEST_F(RuleEffectsTest, WithoutReadingsNothingIsReclaimedAndSettingsStay) {
+  record_.observation.rules.reset();
+  EXPECT_EQ(evaluate(), "");
+  EXPECT_EQ(settings_.applied.size(), 1U);
+  EXPECT_THAT(settings_.reclaims, IsEmpty());
+}
+
+TEST_F(RuleEffectsTest, OnlyAReclaimThatIsDecidedForAKnownCgroupIsRequested) {
+  for (const RuleAttempt& each : {RuleAttempt{"/a", RuleOutcome::dry_run, "memory.reclaim", 4096},
+                                  RuleAttempt{"/b", RuleOutcome::written, "memory.reclaim", 4096},
+                                  RuleAttempt{"/a", RuleOutcome::written, "memory.high", 4096}}) {
+    attempt(each);
+    evaluate();
+    EXPECT_THAT(settings_.reclaims, IsEmpty()) << each.cgroup << " " << each.file;
+  }
+}
+
+TEST_F(RuleEffectsTest, AnAttemptThatIsRepeatedIsLoggedOnce) {
+  const std::string text = evaluate(3);
+  const auto first = text.find("memory.reclaim");
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_EQ(text.find("memory.reclaim", first + 1), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("ruleset=batch detectors=big action=act cgroup=/a"));
+}
+
+TEST_F(RuleEffectsTest, AKillIsNotLoggedHere) {
+  attempt({"/a", RuleOutcome::killed});
+  EXPECT_EQ(evaluate(), "");
+}
+
+TEST_F(RuleEffectsTest, AFailedUndoIsLoggedWithWhatIsDoneAboutItAndCounted) {
+  actuators::RuleSettingResult result;
+  result.path = "/a";
+  result.what = "cgroup.freeze";
+  result.retries = true;
+  result.failure = Error{EIO, "write a/cgroup.freeze"};
+  settings_.results = {result};
+  settings_.failed_undos = 1;
+  const std::string failure = evaluate();
+  EXPECT_THAT(failure, HasSubstr("write a/cgroup.freeze"));
+  EXPECT_THAT(failure, HasSubstr("tried again"));
+  EXPECT_EQ(counts_.rule_settings_not_undone, 1U);
+  result.failure.reset();
+  result.retries = false;
+  result.attempts = 3;
+  settings_.results = {result};
+  settings_.failed_undos = 0;
+  EXPECT_THAT(evaluate(), HasSubstr("undone_after_attempts=3"));
+  EXPECT_EQ(counts_.rule_settings_not_undone, 0U);
+}
+
+TEST_F(RuleEffectsTest, AReclaimIsLoggedWithWhatItBrought) {
+  actuators::RuleSettingResult result;
+  result.path = "/a";
+  result.what = "memory.reclaim";
+  result.wanted = Bytes{8192};
+  result.reclaimed = Bytes{4096};
+  settings_.results = {result};
+  EXPECT_THAT(evaluate(), HasSubstr("wanted_bytes=8192 reclaimed_bytes=4096"));
+}
+
+TEST_F(RuleEffectsTest, AReloadEndsReclaimsAndStartsTheThreadForRulesetsThatSet) {
+  EXPECT_EQ(configure(), "");
+  EXPECT_EQ(settings_.cancels, 1);
+  EXPECT_EQ(settings_.starts, 1);
+  config_.dry_run = true;
+  configure();
+  EXPECT_EQ(settings_.cancels, 2);
+  EXPECT_EQ(settings_.starts, 1);
+}
+
+TEST_F(RuleEffectsTest, RulesetsThatOnlyKillNeedNoThread) {
+  rulesets::Ruleset kills;
+  kills.actions = {{"kill", rulesets::Kill()}};
+  config_.rules = std::vector{kills};
+  configure();
+  EXPECT_EQ(settings_.starts, 0);
+}
+
+TEST_F(RuleEffectsTest, AHostThatCannotSetIsLogged) {
+  settings_.refusal = Error{ENOTSUP, "cgroup v1"};
+  const std::string text = configure();
+  EXPECT_THAT(text, HasSubstr("cgroup v1"));
+  EXPECT_THAT(text, HasSubstr("have no effect"));
+}
+
+}  // namespace
+}  // namespace forestall::agent

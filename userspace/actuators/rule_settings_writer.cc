@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actuators/rule_settings_writer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "kernel/memory_files.h"
+
+namespace forestall::actuators {
+namespace {
+
+const char* file_of(RuleSetting::Kind kind) {
+  return kind == RuleSetting::Kind::throttle ? "memory.high" : "cgroup.freeze";
+}
+
+bool is_of_same_file(const RuleSetting& one, const RuleSetting& other) {
+  return one.kind == other.kind && one.cgroup == other.cgroup;
+}
+
+Duration pause_after(std::uint32_t failures) {
+  Duration pause = RuleSettingsWriter::kFirstRetry;
+  for (; failures > 1 && pause < RuleSettingsWriter::kLastRetry; --failures) pause *= 2;
+  return std::min(pause, RuleSettingsWriter::kLastRetry);
+}
+
+}  // namespace
+
+const RuleSetting* RuleSettingsWriter::wanted_of(const RuleSetting& held) const {
+  const auto found = std::ranges::find_if(
+      wanted_, [&](const RuleSetting& each) { return is_of_same_file(each, held); });
+  return found == wanted_.end() || has_failed(*found) ? nullptr : &*found;
+}
+
+bool RuleSettingsWriter::has_failed(const RuleSetting& setting) const {
+  return std::ranges::any_of(failed_, [&](const RuleSetting& each) {
+    return is_of_same_file(each, setting) && each.high == setting.high;
+  });
+}
+
+std::size_t RuleSettingsWriter::not_undone() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(held_, [](const Held& each) { return each.failures > 0; }));
+}
+
+std::optional<MonotonicTime> RuleSettingsWriter::advance(MonotonicTime now) {
+  std::erase_if(wanted_, [&](const RuleSetting& each) { return each.until <= now; });
+  std::erase_if(failed_, [&](const RuleSetting& each) {
+    return std::ranges::none_of(
+        wanted_, [&](const RuleSetting& wanted) { return is_of_same_file(wanted, each); });
+  });
+  undo_what_is_over(now);
+  for (const RuleSetting& each : wanted_) make(each);
+  take_step();
+  return next_due(now);
+}
+
+void RuleSettingsWriter::undo_what_is_over(MonotonicTime now) {
+  std::erase_if(held_, [&](Held& each) {
+    if (wanted_of(each.setting) != nullptr) return false;
+    if (each.failures > 0 && now < each.retry) return false;
+    return undo(each, now);
+  });
+}
+
+bool RuleSettingsWriter::undo(Held& held, MonotonicTime now) {
+  auto* throttling = std::get_if<Throttling>(&held.made);
+  const auto undone = throttling != nullptr ? throttling->high.restore()
+                                            : std::get<kernel::CgroupFreeze>(held.made).thaw();
+  RuleSettingResult result;
+  result.path = held.setting.path;
+  result.what = file_of(held.setting.kind);
+  if (undone) {
+    result.attempts = held.failures + 1;
+    if (held.failures > 0) report_(std::move(result));
+    return true;
+  }
+  ++held.failures;
+  held.retry = now + pause_after(held.failures);
+  result.retries = true;
+  result.failure = undone.error();
+  if (held.failures == 1) report_(std::move(result));
+  return false;
+}
+
+// What is held of the same file already gets the new value and time.
+void RuleSettingsWriter::make(const RuleSetting& wanted) {
+  if (has_failed(wanted)) return;
+  const auto same = std::ranges::find_if(
+      held_, [&](const Held& each) { return is_of_same_file(each.setting, wanted); });
+  if (same != held_.end()) {
+    auto* throttling = std::get_if<Throttling>(&same->made);
+    if (throttling != nullptr && wanted.high != same->setting.high) throttling->is_down = false;
+    same->setting = wanted;
+    same->failures = 0;
+    return;
+  }
+  auto held = made(wanted);
+  if (held) {
+    held_.push_back(std::move(held).value());
+  } else {
+    failed(wanted, held.error());
+  }
+}
+
+Result<RuleSettingsWriter::Held> RuleSettingsWriter::made(const RuleSetting& wanted) const {
+  const auto cgroup = TRY(tree_.open(wanted.path));
+  if (cgroup.id() != wanted.cgroup) return Error{ENODEV, wanted.path + " was removed"};
+  if (wanted.kind == RuleSetting::Kind::freeze) {
+    return Held{wanted, TRY(kernel::CgroupFreeze::freeze(cgroup, records_.frozen))};
+  }
+  auto high = TRY(kernel::MemoryHigh::open(cgroup, records_.high));
+  auto usage =
+      TRY(kernel::HeldFile::open(cgroup.fd(), "memory.current", wanted.path + "/memory.current"));
+  return Held{wanted, Throttling{std::move(high), std::move(usage)}};
+}
+
+void RuleSettingsWriter::take_step() {
+  const auto next = std::ranges::find_if(held_, [&](const Held& each) {
+    const auto* throttling = std::get_if<Throttling>(&each.made);
+    return throttling != nullptr && !throttling->is_down && wanted_of(each.setting) != nullptr;
+  });
+  if (next == held_.end()) return;
+  const auto done = step_down(next->setting, std::get<Throttling>(next->made));
+  held_.splice(held_.end(), held_, next);
+  if (!done) failed(next->setting, done.error());  // and undone by the next advance()
+}
+
+Result<void> RuleSettingsWriter::step_down(const RuleSetting& wanted, Throttling& made) {
+  const auto text = TRY(made.usage.read(buffer_));
+  const auto usage = TRY(kernel::parse_amount(text));
+  if (!usage) return error(made.usage.name() + " has no number");
+  const auto& in_force = made.high.current() ? made.high.current() : made.high.original();
+  const Bytes from = std::min(*usage, in_force.value_or(*usage));
+  const Bytes value = std::max(wanted.high, from - kStep);
+  TRY(made.high.set(value));
+  made.is_down = value == wanted.high;
+  return {};
+}
+
+// Nothing: no time is known. A throttle that could not be set is to be undone now.
+std::optional<MonotonicTime> RuleSettingsWriter::next_due(MonotonicTime now) const {
+  std::optional<MonotonicTime> due;
+  const auto add = [&](MonotonicTime time) { due = due ? std::min(*due, time) : time; };
+  for (const Held& each : held_) {
+    const auto* throttling = std::get_if<Throttling>(&each.made);
+    if (wanted_of(each.setting) == nullptr) {
+      add(each.failures > 0 ? each.retry : now);
+    } else {
+      add(throttling != nullptr && !throttling->is_down ? now : each.setting.until);
+    }
+  }
+  return due;
+}
+
+void RuleSettingsWriter::failed(const RuleSetting& setting, const Error& failure) {
+  failed_.push_back(setting);
+  if (kernel::is_removed(failure)) return;
+  RuleSettingResult result;
+  result.path = setting.path;
+  result.what = file_of(setting.kind);
+  result.failure = failure;
+  report_(std::move(result));
+}
+
+}  // namespace forestall::actuators

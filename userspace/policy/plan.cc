@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <iterator>
 
 #include "policy/plan_advice.h"
@@ -156,6 +157,24 @@ std::string written(const Quantity& quantity) {
     if (tenths * kGi / 10 == quantity.nanos) return decimal_tenths(tenths) + "Gi";
   }
   return quantity.text();
+}
+
+std::string limit_text(const Limit& limit) {
+  if (limit.quantity) return written(*limit.quantity);
+  // Six digits: a 32-bit 0.15 times 100 is not quite 15.
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(),
+                                 *limit.fraction * 100, std::chars_format::general, 6);
+  return std::string(digits.data(), end.ptr) + "%";
+}
+
+std::string_view severity_word(Severity severity) {
+  switch (severity) {
+    case Severity::error: return "error";
+    case Severity::warning: return "warning";
+    case Severity::note: break;
+  }
+  return "note";
 }
 
 std::string rounded(const Quantity& quantity) {

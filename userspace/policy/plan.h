@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/allocatable.h"
@@ -60,6 +61,8 @@ enum class Severity : std::uint8_t {
   error,    // kubelet does not start
 };
 
+[[nodiscard]] std::string_view severity_word(Severity severity);
+
 struct Advice {
   Severity severity = Severity::note;
   std::string topic;  // identifier for programs: "soft-below-hard"
@@ -108,5 +111,7 @@ struct MemorySettings {
 [[nodiscard]] std::string written(const Quantity& quantity);
 // The same to one decimal: "28.5Gi" for 29196Mi, "88Gi" for a few bytes less, "14.5" of CPUs.
 [[nodiscard]] std::string rounded(const Quantity& quantity);
+// "10%", or an amount as written().
+[[nodiscard]] std::string limit_text(const Limit& limit);
 
 }  // namespace forestall::policy

@@ -2,8 +2,6 @@
 #include "policy/plan_advice.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 
 #include "policy/quantity_sum.h"
 
@@ -12,16 +10,6 @@ namespace {
 
 std::string name(Signal signal) {
   return std::string(to_string(signal));
-}
-
-// "10%", "500Mi".
-std::string limit_text(const Limit& limit) {
-  if (limit.quantity) return written(*limit.quantity);
-  // Six digits: a 32-bit 0.15 times 100 is not quite 15.
-  std::array<char, 32> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(),
-                                 *limit.fraction * 100, std::chars_format::general, 6);
-  return std::string(digits.data(), end.ptr) + "%";
 }
 
 std::string threshold_text(const Threshold& threshold) {

@@ -25,7 +25,7 @@ Examples
 What a case finds in the guest
     FORESTALL_BIN        /forestall/bin/forestall
     FORESTALL_TEST_ENV   vm:<6.1|6.12|newest>:<v1|v2>
-    root with every capability, 2 CPUs, no swap and no network but lo; /tmp and
+    root with every capability, 2 CPUs (--cpus), no swap and no network but lo; /tmp and
     /run are tmpfs; 4 free huge pages of 2 MiB; tracefs, debugfs and bpffs are
     mounted; zram, loop and brd are loaded; busybox is /bin, with mkfs.ext4
     beside it. v2: cgroup2 on /sys/fs/cgroup with every controller in
@@ -104,6 +104,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     add("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), metavar="N",
         help="guests at once (default: %(default)s)")  # fmt: skip
     add("--memory", type=int, default=1536, metavar="MIB", help="of a guest (default: %(default)s)")
+    add("--cpus", type=int, default=2, metavar="N", help="of a guest (default: %(default)s)")
     add("--timeout", type=float, default=300, metavar="S", help="for one case (default: 300)")
     add("--bound", type=float, default=2700, metavar="S", help="for one guest (default: 2700)")
     add("--cache", type=Path, default=default_cache(), metavar="DIR", help="default: %(default)s")
@@ -259,7 +260,7 @@ class Run:
         self._options = options
         self._scratch = scratch
         self._fleet = fleet
-        self._limits = Limits(options.timeout, options.bound, options.memory)
+        self._limits = Limits(options.timeout, options.bound, options.memory, options.cpus)
         text_stream = sys.stderr if options.output == "json" else sys.stdout
         self.printer = report.Printer(text_stream)
 

@@ -20,7 +20,7 @@ from harness import bzimage, gtest, kernels, libraries, mirrors, modules, placem
 from harness.campaign import Campaign, Environment, Limits, boot_fault, ended_as_expected
 from harness.cpio import BLOCK, Archive
 from harness.gtest import Case, Reader, Verdict
-from harness.guest import Ending, Fleet, Follower, Outcome
+from harness.guest import Ending, Fleet, Follower, Machine, Outcome, command_line
 from harness.image import Plan
 from harness.report import Summary
 
@@ -373,6 +373,13 @@ class CpioTest(unittest.TestCase):
         self.assertEqual(entries["a"][0], 0o040755)
 
 
+class MachineTest(unittest.TestCase):
+    def test_has_the_requested_memory_and_cpus(self) -> None:
+        command = command_line(Machine(Path("k"), Path("i"), Path("f"), 1024, 3, "token", 1))
+        self.assertEqual(command[command.index("-smp") + 1], "3")
+        self.assertEqual(command[command.index("-m") + 1], "1024")
+
+
 class FollowerTest(unittest.TestCase):
     def test_only_lines_with_the_token_are_from_init(self) -> None:
         lines: list[str] = []
@@ -456,18 +463,17 @@ class ScriptedCampaign(Campaign):
         self.asked: list[list[str]] = []
         self._boots = boots
         self._logs = logs
-        limits = Limits(1, 1, 1)
+        limits = Limits(1, 1, 1, 1)
         super().__init__(
             Environment("6.1", "v2"), Fleet(), limits, Path(), Path(), {}, lambda e, c: None
         )
 
     def _boot_with(self, remaining):  # type: ignore[no-untyped-def]
         from harness.campaign import Boot
-        from harness.guest import Machine
 
         self.asked.append(list(remaining))
         text, outcome = self._boots.pop(0)
-        machine = Machine(Path(), Path(), self._logs, 1, "", 1)
+        machine = Machine(Path(), Path(), self._logs, 1, 1, "", 1)
         boot = Boot(machine, self._limits, self._settle)
         for line in text.splitlines():
             boot.line(line)

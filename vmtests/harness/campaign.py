@@ -32,11 +32,12 @@ _COMPLAINT = re.compile(r"\] (?:WARNING: |BUG: |INFO: task .* blocked|Kernel pan
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of time and memory of every guest."""
+    """Bounds of time, memory and CPUs of every guest."""
 
     case_seconds: float
     guest_seconds: float
     memory_mib: int
+    cpus: int
 
 
 @dataclass
@@ -211,6 +212,7 @@ class Campaign:
             initramfs=initramfs,
             folder=folder,
             memory_mib=self._limits.memory_mib,
+            cpus=self._limits.cpus,
             token=plan.token,
             bound_seconds=self._limits.guest_seconds,
         )

@@ -70,6 +70,7 @@ class Machine:
     initramfs: Path
     folder: Path  # console.log and results.log go here
     memory_mib: int
+    cpus: int
     token: str
     bound_seconds: float
 
@@ -130,7 +131,7 @@ def command_line(machine: Machine) -> list[str]:
     return [
         *leash, QEMU,
         "-M", "pc,usb=off,vmport=off,smbus=off,hpet=off",
-        "-accel", "tcg,thread=multi", "-cpu", CPU, "-smp", "2",
+        "-accel", "tcg,thread=multi", "-cpu", CPU, "-smp", str(machine.cpus),
         "-m", str(machine.memory_mib),
         "-nodefaults", "-display", "none", "-no-reboot",
         "-chardev", f"file,id=console,path={_escaped(machine.console)}",

@@ -34,7 +34,7 @@ allow() {
     -e '^_ZSt[0-9]+_Rb_tree_' \
     -e '^(_ZNKSt8__detail20_Prime_rehash_policy|_ZSt11_Hash_bytes)' \
     -e '^_Z(NSt9exceptionD2Ev|TISt9exception)$' \
-    -e '^(strlen|strcmp|round|llround|fnmatch)$' \
+    -e '^(strlen|strcmp|round|llround|floor|sin|cos|sincos|fnmatch)$' \
     -e '^(memcmp|memcpy|memmove|memset|memchr|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_)$'
 }
 foreign=$(

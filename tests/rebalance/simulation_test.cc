@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rebalance/simulation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "rebalance/simulated_cluster.h"
+#include "world.h"
+
+namespace forestall::rebalance::test {
+namespace {
+
+// Small and full, so that much happens in a short time.
+constexpr SimulationOptions kFullCluster{
+    .seed = 2, .nodes = 16, .pods_per_node = 20, .hours = 20, .interval_seconds = 300};
+constexpr std::uint64_t kSeeds = 3;
+
+Policy simulated_policy(const std::string& plugin, const std::string& args,
+                        const std::string& top) {
+  return plan_for(policy_text(plugin, args, "{}", top), {}).policy;
+}
+
+Policy by_utilization(const std::string& top) {
+  return simulated_policy("LowNodeUtilization",
+                          "{thresholds: {memory: 70}, targetThresholds: {memory: 75}, "
+                          "metricsUtilization: {source: KubernetesMetrics}}",
+                          top + "metricsProviders: [{source: KubernetesMetrics}], ");
+}
+
+Policy by_pressure() {
+  return simulated_policy("NodePressure", "{secondsToCrossing: 3600}", "compat: fixed, ");
+}
+
+SimulationOptions with_seed(std::uint64_t seed) {
+  SimulationOptions options = kFullCluster;
+  options.seed = seed;
+  return options;
+}
+
+bool same(const SimulationRun& a, const SimulationRun& b) {
+  return std::ranges::equal(a.points, b.points, [](const auto& x, const auto& y) {
+    return x.seconds == y.seconds && x.hot_nodes == y.hot_nodes && x.moves == y.moves &&
+           x.evictions == y.evictions && x.kills == y.kills && x.loops == y.loops;
+  });
+}
+
+TEST(Simulation, RunsOfOneSeedAreEqual) {
+  const SimulationRun run = simulate(kFullCluster, "none", nullptr);
+  EXPECT_TRUE(same(run, simulate(kFullCluster, "again", nullptr)));
+  EXPECT_FALSE(same(run, simulate(with_seed(4), "other", nullptr)));
+  EXPECT_EQ(run.points.size(), 20U * 12 + 1);
+  EXPECT_EQ(run.points.back().moves, 0U);
+  EXPECT_GT(run.points.back().evictions, 5U);
+  EXPECT_GT(run.hot_node_minutes, 100U);
+}
+
+TEST(Simulation, NodePressureAvoidsMostEvictions) {
+  const SimulationPoint without = simulate(kFullCluster, "none", nullptr).points.back();
+  const Policy policy = by_pressure();
+  const SimulationPoint with = simulate(kFullCluster, "pressure", &policy).points.back();
+  EXPECT_LT(2 * (with.evictions + with.kills), without.evictions + without.kills);
+  EXPECT_GT(with.moves, 0U);
+}
+
+TEST(Simulation, FixedMovesNoReplicaTwiceWithinTheMemoryAndUpstreamDoes) {
+  const Policy upstream = by_utilization("");
+  const Policy fixed = by_utilization("compat: fixed, ");
+  const Policy pressure = by_pressure();
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE(seed);
+    const SimulationOptions options = with_seed(seed);
+    EXPECT_GT(simulate(options, "upstream", &upstream).points.back().loops, 0U);
+    const SimulationPoint last = simulate(options, "fixed", &fixed).points.back();
+    EXPECT_GT(last.moves, 0U);
+    EXPECT_EQ(last.loops, 0U);
+    EXPECT_EQ(simulate(options, "pressure", &pressure).points.back().loops, 0U);
+  }
+}
+
+TEST(Simulation, FixedNeverRaisesTheTotalOfHotNodes) {
+  const Policy fixed = by_utilization("compat: fixed, ");
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE(seed);
+    SimulationOptions options = with_seed(seed);
+    const std::uint64_t without = simulate(options, "none", nullptr).hot_node_minutes;
+    EXPECT_LE(simulate(options, "scheduled", &fixed).hot_node_minutes, without);
+    // No plan makes a node hot if each replacement runs where room was booked.
+    options.placeholders = true;
+    const SimulationRun booked = simulate(options, "booked", &fixed);
+    EXPECT_LE(booked.hot_node_minutes, without);
+    EXPECT_EQ(booked.plans_with_more_hot_nodes, 0U);
+    EXPECT_GT(booked.points.back().moves, 0U);
+  }
+}
+
+TEST(Simulation, AnErrorOfAPluginIsReported) {
+  SimulationOptions options = kFullCluster;
+  options.hours = 1;
+  const Policy policy =
+      simulated_policy("LowNodeUtilization",
+                       "{thresholds: {memory: 70}, targetThresholds: {memory: 75}, "
+                       "metricsUtilization: {source: KubernetesMetrics}}",
+                       "");
+  const SimulationRun run = simulate(options, "no provider", &policy);
+  EXPECT_THAT(run.error, testing::HasSubstr("p/LowNodeUtilization: "));
+  EXPECT_EQ(run.points.back().moves, 0U);
+}
+
+// A plan refers to nodes by their place in the sorted snapshot.
+TEST(SimulatedCluster, NodesAreInTheOrderOfTheSnapshot) {
+  SimulatedCluster cluster(kFullCluster);
+  const StepResult calm = cluster.advance(0);
+  EXPECT_EQ(calm.kills, 0U);
+  const Snapshot snapshot = cluster.snapshot(0);
+  ASSERT_EQ(snapshot.nodes.size(), cluster.nodes().size());
+  for (std::size_t i = 0; i < snapshot.nodes.size(); ++i) {
+    EXPECT_EQ(snapshot.nodes[i].name, cluster.nodes()[i].name);
+  }
+  EXPECT_EQ(snapshot.pods.size(), kFullCluster.nodes * kFullCluster.pods_per_node);
+}
+
+TEST(SimulatedCluster, AMovedPodRunsWhereItIsPut) {
+  SimulatedCluster cluster(kFullCluster);
+  (void)cluster.advance(0);
+  const Snapshot before = cluster.snapshot(0);
+  const double available = cluster.nodes()[7].available_mib;
+  EXPECT_LT(cluster.move(before.pods[0].name, 7, 600), 0);
+  EXPECT_LT(cluster.nodes()[7].available_mib, available);
+  const Snapshot after = cluster.snapshot(600);
+  const auto moved = std::ranges::find_if(
+      after.pods, [&](const ClusterPod& each) { return each.created_ns == after.taken_ns; });
+  ASSERT_NE(moved, after.pods.end());
+  EXPECT_EQ(moved->node, cluster.nodes()[7].name);
+  EXPECT_EQ(moved->owners[0].uid, before.pods[0].owners[0].uid);
+  EXPECT_EQ(cluster.move(moved->name, std::nullopt, 900), 600);
+}
+
+}  // namespace
+}  // namespace forestall::rebalance::test

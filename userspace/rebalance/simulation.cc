@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rebalance/simulation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rebalance/rebalance.h"
+#include "rebalance/simulated_cluster.h"
+
+namespace forestall::rebalance {
+namespace {
+
+constexpr std::int64_t kLoopSeconds = 3600;
+constexpr std::int64_t kPointSeconds = 300;
+constexpr double kHotShare = 0.1;
+
+class Simulation {
+ public:
+  Simulation(const SimulationOptions& options, std::string name, const Policy* policy)
+      : options_(options), policy_(policy), cluster_(options) {
+    run_.name = std::move(name);
+  }
+
+  SimulationRun run() {
+    const auto end = static_cast<std::int64_t>(options_.hours) * kSecondsPerHour;
+    const auto interval = static_cast<std::int64_t>(options_.interval_seconds);
+    for (std::int64_t now = 0; now <= end; now += kStepSeconds) {
+      const StepResult step = cluster_.advance(now);
+      now_.evictions += step.evictions;
+      now_.kills += step.kills;
+      now_.seconds = now;
+      now_.hot_nodes = count_hot();
+      run_.hot_node_minutes += now_.hot_nodes;
+      if (policy_ != nullptr && now > 0 && now % interval == 0) apply_policy(now);
+      if (now % kPointSeconds == 0) run_.points.push_back(now_);
+    }
+    return std::move(run_);
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t count_hot() const {
+    return static_cast<std::uint64_t>(std::ranges::count_if(
+        cluster_.nodes(),
+        [](const SimulatedNode& each) { return each.available_mib < kHotShare * kNodeMib; }));
+  }
+
+  void apply_policy(std::int64_t now) {
+    const Snapshot snapshot = cluster_.snapshot(now);
+    RebalancePlan plan = rebalance(*policy_, snapshot, history_);
+    note_errors(plan);
+    for (const PodEviction& each : plan.evictions) {
+      if (!each.refused.empty()) {
+        ++run_.refused;
+        continue;
+      }
+      const auto to = options_.placeholders ? each.destination : std::nullopt;
+      const std::int64_t before = cluster_.move(snapshot.pods[each.pod].name, to, now);
+      ++now_.moves;
+      if (now - before < kLoopSeconds) ++now_.loops;
+    }
+    if (count_hot() > now_.hot_nodes) ++run_.plans_with_more_hot_nodes;
+    if (plan.history) history_ = std::move(*plan.history);
+  }
+
+  void note_errors(const RebalancePlan& plan) {
+    for (const ProfileRun& profile : plan.profiles) {
+      for (const PluginReport& each : profile.plugins) {
+        if (run_.error.empty() && !each.error.empty()) {
+          run_.error = profile.name + "/" + each.plugin + ": " + each.error;
+        }
+      }
+    }
+  }
+
+  const SimulationOptions& options_;
+  const Policy* policy_;
+  SimulatedCluster cluster_;
+  MoveHistory history_;
+  SimulationPoint now_;
+  SimulationRun run_;
+};
+
+}  // namespace
+
+SimulationRun simulate(const SimulationOptions& options, std::string name, const Policy* policy) {
+  return Simulation(options, std::move(name), policy).run();
+}
+
+}  // namespace forestall::rebalance

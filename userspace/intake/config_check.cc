@@ -367,9 +367,9 @@ CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& setting
   Config& config = checked.config;
   config.dry_run = file.dry_run();
   if (file.pods().has_enabled()) config.pods = file.pods().enabled();
-  const KubeletMinor minor = check_compat(file.compat(), config.compat, report);
+  checked.kubelet_minor = check_compat(file.compat(), config.compat, report);
   // Kubelet's settings of paths first, because the file's own settings override them.
-  apply_settings(settings, minor, config, checked.origins, findings);
+  apply_settings(settings, checked.kubelet_minor, config, checked.origins, findings);
   check_filesystems(file.filesystems(), config.filesystems, report);
   check_oom_score_adj(file, config, report);
   add_own_thresholds(file, checked, report);

@@ -69,6 +69,7 @@ class Loader {
     CheckedConfig checked = check_config(own_, settings, findings_);
     loaded_.config = std::move(checked.config);
     loaded_.origins = std::move(checked.origins);
+    loaded_.kubelet_minor = checked.kubelet_minor;
     loaded_.rulesets = std::move(checked.rulesets);
     const auto& written = own_.message.rulesets();
     loaded_.written_rulesets.assign(written.begin(), written.end());
@@ -120,6 +121,7 @@ class Loader {
     } else {
       return KubeletSettings();
     }
+    loaded_.kubelet_config = path;
     return read_kubelet_config(text, path, findings_.errors);
   }
 

@@ -38,7 +38,9 @@ struct LoadedConfig {
   std::vector<std::string> warnings;
   // The files that were read, including referenced ones; a reload reads them again.
   std::vector<std::string> files;
-  std::string pod_list;  // the path of podList; empty: none
+  std::string pod_list;        // the path of podList; empty: none
+  std::string kubelet_config;  // the path of the kubelet's file; empty: none
+  KubeletMinor kubelet_minor;  // of compat.kubeletVersion
 };
 
 // Sources of a configuration. All empty: the built-in configuration.

@@ -150,6 +150,56 @@ TEST(RebalanceCommand, RefusesFilesWithThePlaceOfEachMistake) {
   EXPECT_THAT(now.output, IsEmpty());
 }
 
+// A cluster that is simulated in a moment.
+std::vector<std::string> simulation(std::vector<std::string> more) {
+  std::vector<std::string> arguments{"rebalance", "simulate", "--nodes", "4", "--hours", "2"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST(SimulateCommand, ComparesTheBuiltInPolicies) {
+  const Ran table = run_forestall(simulation({}));
+  EXPECT_EQ(table.exit_code, 0) << table.errors;
+  EXPECT_THAT(table.output, HasSubstr("hot node minutes"));
+  EXPECT_THAT(table.output, HasSubstr("\n  LowNodeUtilization, fixed "));
+  EXPECT_THAT(table.output, HasSubstr("\n  NodePressure "));
+  const Ran json = run_forestall(simulation({"--seed", "7", "-o", "json"}));
+  EXPECT_EQ(json.exit_code, 0) << json.errors;
+  std::vector<text::Diagnostic> problems;
+  ASSERT_TRUE(text::parse_json(json.output, {}, 1, problems)) << json.output;
+  EXPECT_THAT(json.output, HasSubstr("\"seed\": 7,"));
+  EXPECT_THAT(json.output, HasSubstr("\"evictionsAvoided\": "));
+  EXPECT_EQ(run_forestall(simulation({"--seed", "7", "-o", "json"})).output, json.output);
+}
+
+TEST(SimulateCommand, WritesAPageOnce) {
+  const TempTree tree = files();
+  const std::string page = tree / "page.html";
+  const auto arguments = simulation({"--policy", tree / "policy.yaml", "--page", page});
+  const Ran first = run_forestall(arguments);
+  ASSERT_EQ(first.exit_code, 0) << first.errors;
+  const std::string written = read_text(page);
+  EXPECT_THAT(written, testing::StartsWith("<!DOCTYPE html>"));
+  EXPECT_THAT(written, HasSubstr("policy.yaml</td>"));
+  EXPECT_THAT(written, HasSubstr("<polyline class=\"line\""));
+  const Ran second = run_forestall(arguments);
+  EXPECT_EQ(second.exit_code, 2);
+  EXPECT_THAT(second.errors, HasSubstr("page.html exists; --force overwrites it"));
+}
+
+TEST(SimulateCommand, RefusesWhatItCannotUse) {
+  const TempTree tree = files();
+  const Ran cluster = run_forestall(simulation({"--cluster", tree / "nodes.json"}));
+  EXPECT_EQ(cluster.exit_code, 2);
+  EXPECT_THAT(cluster.errors, HasSubstr("--cluster"));
+  const Ran interval = run_forestall(simulation({"--interval", "90"}));
+  EXPECT_EQ(interval.exit_code, 2);
+  EXPECT_THAT(interval.errors, HasSubstr("90 is not in whole minutes"));
+  const Ran missing = run_forestall(simulation({"--policy", tree / "none.yaml"}));
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.errors, HasSubstr("none.yaml"));
+}
+
 TEST(CheckConfigCommand, PrintsTheEffectivePolicy) {
   const TempTree tree = files();
   const Ran ran =

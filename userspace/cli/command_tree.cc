@@ -36,6 +36,8 @@ CompletedValue argument_of(const CLI::Option& option) {
   return value;
 }
 
+// A nested subcommand, such as `rebalance simulate`, is offered as an argument, and its options are
+// those of the command.
 CompletedCommand completed(const CLI::App& command) {
   CompletedCommand out;
   out.name = command.get_name();
@@ -50,6 +52,14 @@ CompletedCommand completed(const CLI::App& command) {
     for (const std::string& name : option->get_lnames()) added.names.push_back("--" + name);
     added.help = option->get_description();
     added.value = value_of(*option);
+  }
+  for (const CLI::App* nested : command.get_subcommands({})) {
+    out.arguments.kind = Kind::words;
+    out.arguments.words.push_back(nested->get_name());
+    for (CompletedOption& each : completed(*nested).options) {
+      const auto known = [&](const CompletedOption& other) { return other.names == each.names; };
+      if (std::ranges::none_of(out.options, known)) out.options.push_back(std::move(each));
+    }
   }
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/parse.h"
 #include "cli/command_line.h"
 
 namespace forestall::cli {
@@ -25,12 +26,50 @@ CLI::Option* add_policy(CLI::App& command, RebalanceOptions& options) {
       ->option_text("FILE");
 }
 
+void describe_simulate(CLI::App& command, SimulateOptions& options) {
+  constexpr std::uint64_t kNodesMax = 5000;
+  constexpr std::uint64_t kPodsMax = 110;
+  constexpr std::uint64_t kHoursMax = 24 * 14;
+  constexpr std::uint64_t kDay = 86'400;
+  constexpr std::uint64_t kMinute = 60;
+  const auto add_count = [&](const char* name, std::uint64_t& value, std::uint64_t least,
+                             std::uint64_t most, const char* help) {
+    command.add_option(name, value, help)->option_text("N")->check(CLI::Range(least, most));
+  };
+  add_files(command, "--policy", options.policies,
+            "DeschedulerPolicies to compare (default: LowNodeUtilization as upstream and fixed, "
+            "and NodePressure)");
+  CLI::Option* const page =
+      command
+          .add_option("--page", options.page, "Also write a self-contained HTML page with plots")
+          ->option_text("FILE");
+  command.add_flag("--force", options.force, "Overwrite the page")->needs(page);
+  add_count("--nodes", options.nodes, 2, kNodesMax, "Nodes (default: 100)");
+  add_count("--pods-per-node", options.pods_per_node, 1, kPodsMax, "Pods per node (default: 20)");
+  add_count("--hours", options.hours, 1, kHoursMax, "Simulated time (default: 24)");
+  command
+      .add_option("--interval", options.interval_seconds,
+                  "Seconds between two plans, in whole minutes (default: 300)")
+      ->option_text("N")
+      ->check(CLI::Range(kMinute, kDay))
+      ->check([](const std::string& word) {
+        const auto number = parse_u64(word);
+        return number && *number % kMinute == 0 ? std::string() : word + " is not in whole minutes";
+      });
+  command.add_option("--seed", options.seed, "What all random numbers follow from (default: 1)")
+      ->option_text("N");
+  command.add_flag("--placeholders", options.placeholders,
+                   "Replacements run where the plan booked room for them, as if placeholder pods "
+                   "held it; without, the scheduler places them");
+}
+
 }  // namespace
 
 void describe_rebalance(CLI::App& command, CommandLine& line) {
   RebalanceOptions& options = line.rebalance;
-  add_policy(command, options)->required();
-  add_files(command, "--cluster", options.cluster, kClusterHelp)->required();
+  CLI::Option* const policy = add_policy(command, options)->required();
+  CLI::Option* const cluster =
+      add_files(command, "--cluster", options.cluster, kClusterHelp)->required();
   add_files(command, "--metrics", options.metrics,
             "NodeMetrics and PodMetrics as `kubectl get --raw /apis/metrics.k8s.io/v1beta1/...` "
             "prints them, in the order of their collection, or answers of Prometheus");
@@ -52,6 +91,20 @@ void describe_rebalance(CLI::App& command, CommandLine& line) {
                   "The time for which the plan is made, such as 2026-01-02T15:04:05Z (default: "
                   "the time of day)")
       ->option_text("TIME");
+  CLI::App& simulate = *command.add_subcommand(
+      "simulate", "Play a synthetic cluster through policies over hours, side by side");
+  // Of the options so far it has none; -o follows later and falls through to the command.
+  for (CLI::Option* const each : command.get_options()) {
+    if (each != command.get_help_ptr()) simulate.excludes(each);
+  }
+  simulate.preparse_callback([policy, cluster, &options](std::size_t) {
+    policy->required(false);
+    cluster->required(false);
+    options.simulate.enabled = true;
+  });
+  simulate.group("Subcommands");
+  simulate.fallthrough();
+  describe_simulate(simulate, options.simulate);
 }
 
 void describe_policy_check(CLI::App& command, RebalanceOptions& options) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,20 @@ namespace forestall::cli {
 
 struct CommandLine;
 
+// Of `rebalance simulate`.
+struct SimulateOptions {
+  bool enabled = false;
+  std::vector<std::string> policies;  // files; none: the built-in ones
+  std::string page;                   // HTML file; empty: none
+  bool force = false;                 // overwrite it
+  std::uint64_t seed = 1;
+  std::uint64_t nodes = 100;
+  std::uint64_t pods_per_node = 20;
+  std::uint64_t hours = 24;
+  std::uint64_t interval_seconds = 300;  // whole minutes
+  bool placeholders = false;             // replacements run where room was booked
+};
+
 // Of `rebalance`, and of `check-config` with a DeschedulerPolicy.
 struct RebalanceOptions {
   std::string policy;                // DeschedulerPolicy; empty in check-config: another check
@@ -21,6 +36,7 @@ struct RebalanceOptions {
   std::string now;       // RFC 3339; empty: the time of day
   std::string compat;    // "upstream", "fixed"; empty: as the policy has it
   bool dry_run = false;  // a plan from files evicts nothing in any case
+  SimulateOptions simulate;
 };
 
 void describe_rebalance(CLI::App& command, CommandLine& line);

@@ -39,6 +39,8 @@ int run_check_managed_oom(const Options& options, const ManagedOomOptions& manag
 int run_memory_qos(const Options& options, const QosOptions& qos,
                    const MemoryQosOptions& memory_qos);
 int run_rebalance(const Options& options, const RebalanceOptions& rebalance_options);
+// `forestall rebalance simulate`.
+int run_simulation(const Options& options, const SimulateOptions& simulate);
 int run_check_policy(const Options& options, const RebalanceOptions& rebalance_options);
 
 }  // namespace forestall::cli

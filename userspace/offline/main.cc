@@ -55,7 +55,9 @@ int run(const std::vector<std::string>& arguments) {
       case Subcommand::import_oomd: return run_import_oomd(options, line.import_oomd);
       case Subcommand::earlyoom: return run_earlyoom(options, line.earlyoom);
       case Subcommand::qos: return run_memory_qos(options, line.qos, line.memory_qos);
-      case Subcommand::rebalance: return run_rebalance(options, line.rebalance);
+      case Subcommand::rebalance:
+        return line.rebalance.simulate.enabled ? run_simulation(options, line.rebalance.simulate)
+                                               : run_rebalance(options, line.rebalance);
       case Subcommand::replay: return run_replay(options, line.replay);
       case Subcommand::diff: return run_diff(options, line.diff);
       case Subcommand::report: return run_report(line.report);

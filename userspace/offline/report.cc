@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `forestall report`: renders a recording as a page, Markdown, PNG or JSON.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,12 +10,12 @@
 #include <string_view>
 
 #include "base/printable.h"
-#include "base/unique_fd.h"
 #include "cli/exit_code.h"
 #include "cli/failure.h"
 #include "cli/report_options.h"
 #include "messages/json.h"
 #include "offline/commands.h"
+#include "offline/output_file.h"
 #include "offline/plot_process.h"
 #include "offline/recording_picture.h"
 #include "offline/report_text.h"
@@ -65,41 +63,6 @@ Result<std::string> rendered(const internal::Picture& picture, ReportFormat form
     case ReportFormat::json: return messages::to_json(picture, messages::JsonStyle::pretty);
   }
   return error("unknown format");
-}
-
-Result<void> write_all(int fd, std::string_view text, const std::string& name) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno_error("write", name);
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return {};
-}
-
-// Writes the new file completely before it replaces the old one.
-Result<void> write_file(const std::string& path, bool force, std::string_view text) {
-  struct stat there {};
-  if (force && ::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
-    // A device such as /dev/null is opened, not replaced.
-    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
-    if (!fd) return errno_error("open", path);
-    return write_all(fd.get(), text, path);
-  }
-  const std::string beside = fmt::format("{}.{}.part", path, ::getpid());
-  UniqueFd fd(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!fd) return errno_error("open", beside);
-  auto written = write_all(fd.get(), text, beside);
-  if (written && ::fsync(fd.get()) != 0) written = errno_error("fsync", beside);
-  // link(2) fails if the path exists; rename(2) replaces it.
-  Result<void> placed = written;
-  if (written && force && ::rename(beside.c_str(), path.c_str()) != 0) {
-    placed = errno_error("rename", path);
-  } else if (written && !force && ::link(beside.c_str(), path.c_str()) != 0) {
-    placed = errno_error("link", path);
-  }
-  ::unlink(beside.c_str());
-  return placed;
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ Preference preference_of(const Cgroup& cgroup) {
   return Preference::normal;
 }
 
+using RankValues = decltype(RankedCgroup::key);
+
 struct Entry {
   const Cgroup* cgroup = nullptr;
   RankedCgroup ranked;
@@ -70,64 +72,85 @@ std::optional<std::int64_t> least_swap(const Kill& arguments, const RuleObservat
   return total ? percent_of(*total, arguments.swap_threshold.value) : kNoLimit;
 }
 
+RankValues size_or_growth(const Kill& arguments, const SizeRule& rule, const Cgroup& cgroup,
+                          const RuleObservation& observed, const UsageHistory& history) {
+  const auto usage = observed.usage(cgroup);
+  const auto effective = effective_usage(cgroup, observed);
+  if (!usage || !effective) return {};
+  // oomd compares growth as float: what differs only behind that is equal, and effective usage
+  // decides.
+  const auto ratio = static_cast<float>(history.growth(cgroup).value_or(0));
+  const bool grows = ratio >= static_cast<float>(arguments.min_growth_ratio) &&
+                     *effective >= rule.growing_at_least;
+  const std::int64_t size = *usage >= rule.size_threshold ? *effective : 0;
+  return {{"size", size}, {"growth", grows ? double{ratio} : 0.0}, {"usage", *effective}};
+}
+
+RankValues mean_pressure(const Kill& arguments, const Cgroup& cgroup) {
+  const auto& file = pressure_file(cgroup, arguments.resource);
+  if (!file || !file->full) return {};
+  const float mean = file->full->avg10 / 2 + file->full->avg60 / 2;
+  return {{"pressure", static_cast<std::int64_t>(mean)}};
+}
+
+RankValues scanned_pages(const PluginState& state, const Cgroup& cgroup) {
+  if (!cgroup.stat || !cgroup.stat->pgscan) return {};
+  const auto known = state.pgscan.find(cgroup.id);
+  const std::int64_t before = known == state.pgscan.end() ? *cgroup.stat->pgscan : known->second;
+  return {{"pgscan", *cgroup.stat->pgscan - before}};
+}
+
+// The values that an action compares, for one cgroup after the other.
+class RankKeys {
+ public:
+  RankKeys(const Kill& arguments, const PluginState& state, const RuleObservation& observed,
+           const UsageHistory& history, const std::vector<const Cgroup*>& cgroups)
+      : arguments_(arguments), state_(state), observed_(observed), history_(history) {
+    if (arguments.by == KillBy::memory_size_or_growth) {
+      size_rule_ = size_rule(arguments, observed, cgroups);
+    }
+  }
+
+  // Empty: the cgroup lacks its reading.
+  [[nodiscard]] RankValues of(const Cgroup& cgroup) const {
+    switch (arguments_.by) {
+      case KillBy::memory_size_or_growth:
+        return size_or_growth(arguments_, size_rule_, cgroup, observed_, history_);
+      case KillBy::swap_usage:
+        if (!cgroup.swap_current) return {};
+        return {{"swap", *cgroup.swap_current}};
+      case KillBy::pressure: return mean_pressure(arguments_, cgroup);
+      case KillBy::io_cost: {
+        const auto rate = history_.io_cost(cgroup);
+        if (!rate) return {};
+        return {{"ioCost", *rate}};
+      }
+      case KillBy::pg_scan: return scanned_pages(state_, cgroup);
+    }
+    return {};
+  }
+
+ private:
+  const Kill& arguments_;
+  const PluginState& state_;
+  const RuleObservation& observed_;
+  const UsageHistory& history_;
+  SizeRule size_rule_;
+};
+
 }  // namespace
 
 std::vector<const Cgroup*> rank(const Kill& arguments, const PluginState& state,
                                 const RuleObservation& observed, const UsageHistory& history,
                                 const std::vector<const Cgroup*>& cgroups,
                                 std::vector<RankedCgroup>& report) {
-  SizeRule rule;
-  if (arguments.by == KillBy::memory_size_or_growth) {
-    rule = size_rule(arguments, observed, cgroups);
-  }
-  const auto key_of = [&](const Cgroup& cgroup, RankedCgroup& ranked) {
-    switch (arguments.by) {
-      case KillBy::memory_size_or_growth: {
-        const auto usage = observed.usage(cgroup);
-        const auto effective = effective_usage(cgroup, observed);
-        if (!usage || !effective) return;
-        // oomd compares growth as float: what differs only behind that is equal, and effective
-        // usage decides.
-        const auto ratio = static_cast<float>(history.growth(cgroup).value_or(0));
-        const bool grows = ratio >= static_cast<float>(arguments.min_growth_ratio) &&
-                           *effective >= rule.growing_at_least;
-        const std::int64_t size = *usage >= rule.size_threshold ? *effective : 0;
-        const double growth_key = grows ? double{ratio} : 0.0;
-        ranked.key = {{"size", size}, {"growth", growth_key}, {"usage", *effective}};
-        return;
-      }
-      case KillBy::swap_usage:
-        if (cgroup.swap_current) ranked.key = {{"swap", *cgroup.swap_current}};
-        return;
-      case KillBy::pressure: {
-        const auto& file = pressure_file(cgroup, arguments.resource);
-        if (!file || !file->full) return;
-        const float mean = file->full->avg10 / 2 + file->full->avg60 / 2;
-        ranked.key = {{"pressure", static_cast<std::int64_t>(mean)}};
-        return;
-      }
-      case KillBy::io_cost:
-        if (const auto rate = history.io_cost(cgroup)) ranked.key = {{"ioCost", *rate}};
-        return;
-      case KillBy::pg_scan: {
-        if (!cgroup.stat || !cgroup.stat->pgscan) return;
-        const auto known = state.pgscan.find(cgroup.id);
-        const std::int64_t before =
-            known == state.pgscan.end() ? *cgroup.stat->pgscan : known->second;
-        ranked.key = {{"pgscan", *cgroup.stat->pgscan - before}};
-        return;
-      }
-    }
-  };
+  const RankKeys keys(arguments, state, observed, history, cgroups);
   const auto swap_at_least = least_swap(arguments, observed);
   std::vector<Entry> entries;
   for (const Cgroup* each : cgroups) {
     if (swap_at_least && each->swap_current.value_or(-1) < *swap_at_least) continue;
-    Entry& entry = entries.emplace_back();
-    entry.cgroup = each;
-    entry.ranked.cgroup = each->path;
-    if (arguments.by_preference) entry.ranked.preference = preference_of(*each);
-    key_of(*each, entry.ranked);
+    const auto preference = arguments.by_preference ? preference_of(*each) : Preference::normal;
+    entries.push_back({each, {each->path, preference, keys.of(*each)}});
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.before(b); });

@@ -37,11 +37,12 @@ void check_config(const Config& config) {
 
 void run(std::string_view input) {
   const std::string_view config = next_field(input, '\x01');
-  const auto parsed = intake::parse_config(config, "config.yaml",
-                                           [&](const std::string& path) -> Result<std::string> {
-                                             if (path == "manifest.yaml") return std::string(input);
-                                             return error("no such file");
-                                           });
+  const auto parsed = intake::load_config({"config.yaml", "", {}},
+                                          [&](const std::string& path) -> Result<std::string> {
+                                            if (path == "config.yaml") return std::string(config);
+                                            if (path == "manifest.yaml") return std::string(input);
+                                            return error("no such file");
+                                          });
   if (parsed.ok()) {
     check_config(parsed->config);
   } else {

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "intake/config_text.h"
+
 namespace forestall::intake {
 namespace {
 
 LoadedConfig with_backstop(const std::string& text) {
-  auto loaded = parse_config(text, "config.yaml");
+  auto loaded = test::load_text(text, read_text_file);
   EXPECT_TRUE(loaded) << loaded.error().text();
   add_backstop({mib(85), gib(20), gib(4).count}, *loaded);
   return std::move(loaded).value();

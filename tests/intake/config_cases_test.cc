@@ -6,19 +6,17 @@
 
 #include <set>
 
-#include "intake/config_file.h"
+#include "intake/config_text.h"
 #include "text/yaml_tree.h"
 
 namespace forestall::test {
 namespace {
 
 Result<intake::LoadedConfig> parse(const ConfigCase& given) {
-  return intake::parse_config(given.config, "config.yaml",
-                              [&](const std::string& path) -> Result<std::string> {
-                                if (given.manifest && path == "manifest.yaml")
-                                  return *given.manifest;
-                                return Error{ENOENT, "open " + path};
-                              });
+  return load_text(given.config, [&](const std::string& path) -> Result<std::string> {
+    if (given.manifest && path == "manifest.yaml") return *given.manifest;
+    return Error{ENOENT, "open " + path};
+  });
 }
 
 std::vector<ConfigCase> refused() {
@@ -72,7 +70,7 @@ TEST(ConfigCases, AreThere) {
 }
 
 std::string error_of(std::string_view text) {
-  const auto parsed = intake::parse_config(text, "config.yaml");
+  const auto parsed = load_text(text, intake::read_text_file);
   return parsed.ok() ? "accepted" : parsed.error().text();
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "intake/config_text.h"
 #include "model/workload_example.h"
 #include "support/temp_tree.h"
 
@@ -13,8 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 
 intake::LoadedConfig loaded(std::string_view text, const std::string& manifest = "") {
-  auto parsed = intake::parse_config(
-      text, "config.yaml", [&](const std::string&) { return Result<std::string>(manifest); });
+  auto parsed = load_text(text, [&](const std::string&) { return Result<std::string>(manifest); });
   EXPECT_TRUE(parsed.ok()) << parsed.error().text();
   return parsed.ok() ? *parsed : intake::LoadedConfig{};
 }
@@ -25,6 +25,10 @@ Threshold on(Signal signal, Limit limit, std::optional<Limit> min_reclaim = std:
   threshold.limit = limit;
   threshold.min_reclaim = min_reclaim;
   return threshold;
+}
+
+Result<intake::LoadedConfig> load_file(const std::string& path) {
+  return intake::load_config(intake::ConfigInputs{path, "", {}});
 }
 
 constexpr Signal kNode = Signal::memory_available;
@@ -267,7 +271,7 @@ TEST(Config, PodsBelowAWatchedCgroupAreWorkloads) {
 TEST(LoadConfig, ManifestIsRelativeToTheConfig) {
   const TempTree tree({{"etc/config.yaml", "manifest: m/manifest.yaml\n"},
                        {"etc/m/manifest.yaml", "pods: [{uid: a1}]\n"}});
-  const auto result = intake::load_config(tree / "etc/config.yaml");
+  const auto result = load_file(tree / "etc/config.yaml");
   ASSERT_TRUE(result.ok()) << result.error().text();
   EXPECT_EQ(result->config.pod_rules.size(), 1U);
   EXPECT_EQ(result->files, (std::vector{tree / "etc/config.yaml", tree / "etc/m/manifest.yaml"}));
@@ -276,32 +280,32 @@ TEST(LoadConfig, ManifestIsRelativeToTheConfig) {
 TEST(LoadConfig, AbsoluteManifest) {
   const TempTree tree({{"config.yaml", ""}, {"manifest.yaml", "pods: [{uid: a1}]\n"}});
   tree.write("config.yaml", "manifest: " + (tree / "manifest.yaml") + "\n");
-  const auto result = intake::load_config(tree / "config.yaml");
+  const auto result = load_file(tree / "config.yaml");
   ASSERT_TRUE(result.ok()) << result.error().text();
   EXPECT_EQ(result->config.pod_rules.size(), 1U);
 }
 
 TEST(LoadConfig, UnreadableFiles) {
   const TempTree tree({{"config.yaml", "manifest: gone.yaml\n"}, {"directory/", ""}});
-  EXPECT_EQ(intake::load_config(tree / "none.yaml").error().text(),
+  EXPECT_EQ(load_file(tree / "none.yaml").error().text(),
             "open " + (tree / "none.yaml") + ": No such file or directory");
-  EXPECT_EQ(intake::load_config(tree / "directory").error().text(),
+  EXPECT_EQ(load_file(tree / "directory").error().text(),
             "read " + (tree / "directory") + ": Is a directory");
-  EXPECT_EQ(intake::load_config(tree / "config.yaml").error().text(),
+  EXPECT_EQ(load_file(tree / "config.yaml").error().text(),
             (tree / "config.yaml") + ":1:11: 'manifest' cannot be read: open " +
                 (tree / "gone.yaml") + ": No such file or directory");
 }
 
 TEST(LoadConfig, TooLargeFile) {
   const TempTree tree({{"config.yaml", std::string((1 << 20) + 1, '#')}});
-  EXPECT_EQ(intake::load_config(tree / "config.yaml").error().text(),
+  EXPECT_EQ(load_file(tree / "config.yaml").error().text(),
             (tree / "config.yaml") + ":1:1: the file is larger than 1 MiB");
 }
 
 // --- the documented example -----------------------------------------------------------------
 
 TEST(DeployedExample, EqualsTheBuiltIn) {
-  const auto result = intake::load_config(FORESTALL_DEPLOY "/config.yaml");
+  const auto result = load_file(FORESTALL_DEPLOY "/config.yaml");
   ASSERT_TRUE(result.ok()) << result.error().text();
   EXPECT_TRUE(result->warnings.empty()) << result->warnings.front();
   EXPECT_EQ(result->config, intake::built_in_config());
@@ -341,7 +345,7 @@ TEST(Readme, ItsExamplesAreAccepted) {
   for (auto at = text.find(begin); at != std::string::npos; at = text.find(begin, at)) {
     at += begin.size();
     const std::string example = text.substr(at, text.find(end, at) - at) + "\n";
-    const auto result = intake::parse_config(example, "README.md", [](const std::string& path) {
+    const auto result = load_text(example, [](const std::string& path) {
       return Result<std::string>(path.ends_with(".json") ? R"({"kind": "List", "items": []})" : "");
     });
     EXPECT_TRUE(result.ok()) << result.error().text() << "\n" << example;

@@ -101,7 +101,6 @@ TEST(RuleObservations, AnswersOfKillsAndWritesAreRemembered) {
   EXPECT_TRUE(observations.kill("/c"));
   EXPECT_FALSE(observations.kill("/gone"));
   EXPECT_TRUE(first->observation.find("/c")->has_reclaim);
-  EXPECT_TRUE(observations.reclaim_falls_short("/c"));
   observations.wrote("/c", "memory.high", 4096);
   EXPECT_EQ(observations.next(findings)->observation.find("/c")->high, 4096);
   EXPECT_EQ(observations.next(findings)->observation.find("/c")->high, 8192);

@@ -34,6 +34,12 @@ namespace {
 using kernel::MemcgScan;
 using kernel::MemcgUsage;
 
+// How far memory.stat is behind, as the kernel intends it: a batch (MEMCG_CHARGE_BATCH of
+// include/linux/memcontrol.h, 64 pages) on each CPU, and one more for each in their sum.
+Bytes stat_lag() {
+  return Bytes{2 * 64 * ::sysconf(_SC_NPROCESSORS_CONF) * ::sysconf(_SC_PAGESIZE)};
+}
+
 // What the files show.
 struct Files {
   Bytes usage, inactive_file, anon, shmem;
@@ -199,7 +205,7 @@ TEST_F(MemcgScanTest, DiffersFromTheFilesByWhatCpusHoldBackWhileMemoryGrows) {
   const Hog hog(groups_, leaf, mib(4));
   hog.grow(mib(96), mib(96));
   const Child reader = holder(leaf, mib(1), mib(1), file.path());
-  const Bytes bound = MemcgScan::stat_lag();
+  const Bytes bound = stat_lag();
   // Kernel memory of two processes, their code, and what they free before they wait.
   constexpr Bytes kOther = mib(8);
   Bytes ahead{0}, behind{0}, unaccounted{0};
@@ -262,7 +268,7 @@ TEST_F(MemcgScanTest, ARemovedCgroupIsMarkedAndItsMemoryCountsAbove) {
   const MemcgUsage above = pass(pod);
   EXPECT_GE(above.usage, mib(16));
   ASSERT_TRUE(above.shmem);
-  EXPECT_LE(apart(*above.shmem, mib(16)), MemcgScan::stat_lag());
+  EXPECT_LE(apart(*above.shmem, mib(16)), stat_lag());
   EXPECT_EQ(above.processes, 0U);
   ::close(shared);
 }

@@ -24,6 +24,7 @@
 #include "support/long_path_group.h"
 #include "support/scratch_cgroup.h"
 #include "support/temp_tree.h"
+#include "support/trace_kind_name.h"
 #include "trace/trace_events.h"
 #include "trace/trace_summary.h"
 
@@ -135,7 +136,7 @@ TEST(Trace, RecordsEveryTracepointOfItsKinds) {
   for (const kernel::TraceKindReport& report : programs->reports()) {
     if (report.kind == ABI_TRACE_stall) continue;  // needs fentry
     EXPECT_EQ(report.state, FeatureState::in_use)
-        << kernel::trace_kind_name(report.kind) << ": " << report.evidence;
+        << test::trace_kind_name(report.kind) << ": " << report.evidence;
   }
 }
 
@@ -161,7 +162,7 @@ TEST(Trace, TotalsMatchVmstat) {
     const abi_trace_total& total = totals->kinds[kind];
     scanned += counting.scanned(total.scanned, total.taken);
     reclaimed += total.reclaimed;
-    std::cout << "@metric trace_" << kernel::trace_kind_name(kind) << " " << total.count << "\n";
+    std::cout << "@metric trace_" << test::trace_kind_name(kind) << " " << total.count << "\n";
   }
   ASSERT_TRUE(begun.scanned && ended.scanned && begun.reclaimed && ended.reclaimed);
   const std::uint64_t least_scanned = *ended.scanned - *begun.scanned;

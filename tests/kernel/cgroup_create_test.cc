@@ -40,8 +40,9 @@ TEST_F(CgroupCreate, NestedLimitedAndInBothHierarchies) {
 TEST_F(CgroupCreate, DeleteNeverMovesAProcess) {
   ASSERT_TRUE(create_group(tree_, top_ + "/a"));
   test::Child child([] { return pause(); });
-  const auto joined = join_group(tree_, top_ + "/a", child.pid());
-  ASSERT_TRUE(joined) << joined.error().text();
+  const auto group = tree_.open(top_ + "/a");
+  ASSERT_TRUE(group) << group.error().text();
+  ASSERT_TRUE(group->write("cgroup.procs", std::to_string(child.pid())));
   const auto refused = delete_group(tree_, top_);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, EBUSY);

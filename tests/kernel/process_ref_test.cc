@@ -58,7 +58,6 @@ TEST(ParseProcessStat, RejectsInvalidText) {
         whole.substr(0, whole.find("4242")), whole.substr(0, 30),
         std::string("1 (a) S 7 1 1 0 -1 flags 1 1 1 1 1 1 1 1 1 1 1 1 5")}) {
     EXPECT_FALSE(parse_process_stat(text).ok()) << text;
-    EXPECT_FALSE(parse_start_ticks(text).ok()) << text;
   }
 }
 

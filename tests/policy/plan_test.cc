@@ -89,19 +89,16 @@ TEST(Plan, DocsExampleOfAllocatable) {
   EXPECT_EQ(complaints(docs_example()), Topics());
 }
 
-TEST(Plan, DocsExampleOfIntent) {
-  const MemorySettings settings = memory_settings(quantity("10Gi"), {std::nullopt, quantity("10")},
-                                                  {std::nullopt, quantity("95")});
-  EXPECT_EQ(written(settings.threshold), "500Mi");
-  EXPECT_EQ(written(settings.system_reserved), "1.5Gi");
-}
-
-TEST(Plan, IntentsOfOtherSizes) {
+// Threshold and reservation, the first as in Kubernetes' documentation.
+TEST(Plan, ThresholdAndReservationOfAnIntent) {
   const auto of = [](std::string_view capacity, const Portion& reserve, const Portion& evict_at) {
-    const MemorySettings settings = memory_settings(quantity(capacity), reserve, evict_at);
-    return written(settings.threshold) + " " + written(settings.system_reserved);
+    const Quantity all = quantity(capacity);
+    const Quantity kept{all.nanos - evict_at.of(all).nanos, QuantityFormat::binary_si};
+    return written(memory_threshold(all, evict_at)) + " " +
+           written(memory_reservation(all, reserve, kept));
   };
   const Portion tenth{std::nullopt, quantity("10")}, late{std::nullopt, quantity("95")};
+  EXPECT_EQ(of("10Gi", tenth, late), "500Mi 1.5Gi");
   EXPECT_EQ(of("32Gi", tenth, late), "1600Mi 4.8Gi");
   EXPECT_EQ(of("1Gi", tenth, late), "50Mi 160Mi");
   EXPECT_EQ(of("64Gi", {quantity("2Gi"), std::nullopt}, {quantity("63Gi"), std::nullopt}),

@@ -48,16 +48,12 @@ class Loader {
 
   Result<void> take_own(const std::string& path) {
     const std::string text = TRY(files_.read(path));
-    take_own(text, path);
-    return {};
-  }
-
-  void take_own(std::string_view text, const std::string& file) {
-    own_.file = file;
-    loaded_.files.push_back(file);
+    own_.file = path;
+    loaded_.files.push_back(path);
     std::vector<text::Diagnostic> problems;
     own_.places = messages::read_yaml(text, own_.message, problems);
-    findings_.add_errors(file, problems);
+    findings_.add_errors(path, problems);
+    return {};
   }
 
   Result<LoadedConfig> finish(const std::string& kubelet_path, const GivenFlags& flags) && {
@@ -234,17 +230,6 @@ Result<LoadedConfig> load_config(const ConfigInputs& inputs, FileTrust trust) {
 
 Result<LoadedConfig> load_config(const ConfigInputs& inputs, const ReadFile& read) {
   return load_with(inputs, files_of(read));
-}
-
-Result<LoadedConfig> load_config(const std::string& path) {
-  return load_config(ConfigInputs{path, "", {}});
-}
-
-Result<LoadedConfig> parse_config(std::string_view text, const std::string& file,
-                                  const ReadFile& read) {
-  Loader loader(files_of(read));
-  loader.take_own(text, file);
-  return std::move(loader).finish("", {});
 }
 
 }  // namespace forestall::intake

@@ -72,12 +72,4 @@ using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 // The same with all files from `read`.
 [[nodiscard]] Result<LoadedConfig> load_config(const ConfigInputs& inputs, const ReadFile& read);
 
-// Loads Forestall's file only, with the files it refers to.
-[[nodiscard]] Result<LoadedConfig> load_config(const std::string& path);
-
-// The same for a text. `file` is used in messages and as the base of relative paths; `read` reads
-// the files that the text refers to.
-[[nodiscard]] Result<LoadedConfig> parse_config(std::string_view text, const std::string& file,
-                                                const ReadFile& read = read_text_file);
-
 }  // namespace forestall::intake

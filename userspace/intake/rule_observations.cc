@@ -439,9 +439,8 @@ class RuleObservations::LineReader {
       const auto word = gone ? std::nullopt : json_word(member, {"ok", "fails"}, problems_);
       if (word) entry.kill = *word == 0 ? KillAnswer::once : KillAnswer::fails;
     } else if (member.key == "memory.reclaim") {
-      cgroup.has_reclaim = !gone;
-      const auto word = gone ? std::nullopt : json_word(member, {"ok", "EAGAIN"}, problems_);
-      entry.reclaim_again = word == 1;
+      // A chain continues after both answers.
+      cgroup.has_reclaim = !gone && json_word(member, {"ok", "EAGAIN"}, problems_).has_value();
     } else {
       problems_.unknown_key(member, kCgroupKeys);
     }
@@ -491,11 +490,6 @@ bool RuleObservations::kill(std::string_view cgroup) {
     return true;
   }
   return answer == KillAnswer::always;
-}
-
-bool RuleObservations::reclaim_falls_short(std::string_view cgroup) const {
-  const auto found = cgroups_.find(cgroup);
-  return found != cgroups_.end() && found->second.reclaim_again;
 }
 
 void RuleObservations::wrote(std::string_view cgroup, std::string_view file, std::int64_t value) {

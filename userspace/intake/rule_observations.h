@@ -41,8 +41,6 @@ class RuleObservations {
 
   // Whether a SIGKILL finds a process in the cgroup. Consumes the answer "ok" of the file.
   [[nodiscard]] bool kill(std::string_view cgroup);
-  // Whether memory.reclaim answers EAGAIN.
-  [[nodiscard]] bool reclaim_falls_short(std::string_view cgroup) const;
   // An action wrote memory.high or memory.high.tmp: later lines read it.
   void wrote(std::string_view cgroup, std::string_view file, std::int64_t value);
 
@@ -55,7 +53,6 @@ class RuleObservations {
   struct Entry {
     rulesets::Cgroup cgroup;
     KillAnswer kill = KillAnswer::always;
-    bool reclaim_again = false;  // memory.reclaim answers EAGAIN
   };
   class LineReader;
 

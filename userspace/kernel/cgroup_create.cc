@@ -112,15 +112,6 @@ Result<void> create_group(const CgroupTree& tree, std::string_view path,
   return {};
 }
 
-Result<void> join_group(const CgroupTree& tree, std::string_view path, pid_t pid) {
-  const auto text = std::to_string(pid);
-  const auto group = TRY(tree.open(path));
-  TRY(group.write("cgroup.procs", text));
-  if (!tree.hybrid()) return {};
-  const auto unified = TRY(tree.open_unified(path));
-  return unified.write("cgroup.procs", text);
-}
-
 Result<void> delete_group(const CgroupTree& tree, std::string_view path) {
   const std::string name(path);
   TRY(check_path(name));

@@ -24,9 +24,6 @@ namespace forestall::kernel {
 [[nodiscard]] Result<void> create_group(const CgroupTree& tree, std::string_view path,
                                         std::optional<Bytes> limit = std::nullopt);
 
-// Moves one process into the group, in both hierarchies on a hybrid host.
-[[nodiscard]] Result<void> join_group(const CgroupTree& tree, std::string_view path, pid_t pid);
-
 // Removes the group and its descendants, leaves first, in both hierarchies. Never touches a
 // process: EBUSY if one is left. Succeeds if there is no such group.
 [[nodiscard]] Result<void> delete_group(const CgroupTree& tree, std::string_view path);

@@ -23,9 +23,6 @@ namespace {
 
 using MemcgsSkeleton = std::unique_ptr<forestall_memcgs, BpfDeleter<&forestall_memcgs::destroy>>;
 
-// The kernel's batch of changes on one CPU.
-constexpr std::int64_t kBatchPages = 64;
-
 Result<MemcgsSkeleton> load_memcgs(const KernelTypes& types) {
   const BpfLog log;
   const RelocationTypes relocation_types(types, forestall_memcgs__elf_bytes);
@@ -261,11 +258,6 @@ const MemcgUsage* MemcgScan::find(CgroupId cgroup) const {
   const auto found =
       std::ranges::lower_bound(by_id_, cgroup.inode, {}, &decltype(by_id_)::value_type::first);
   return found == by_id_.end() || found->first != cgroup.inode ? nullptr : &sums_[found->second];
-}
-
-Bytes MemcgScan::stat_lag() {
-  static const std::int64_t cpus = ::sysconf(_SC_NPROCESSORS_CONF);
-  return Bytes{2 * kBatchPages * std::max<std::int64_t>(cpus, 1) * ::sysconf(_SC_PAGESIZE)};
 }
 
 std::string MemcgScan::evidence() const {

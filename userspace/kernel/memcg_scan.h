@@ -4,9 +4,9 @@
 //
 // usage is the page counter that memory.current shows. inactive_file comes from the sizes of the
 // LRU lists, which are exact. memory.stat is computed from the same changes, later: after a read it
-// is usually behind by at most stat_lag(), and now and then until the kernel's flush every two
-// seconds. So where the two differ, the pass is the newer one, and nothing is gained by a read of
-// the file.
+// is usually behind by at most 128 pages for each CPU (MEMCG_CHARGE_BATCH of
+// include/linux/memcontrol.h), and now and then until the kernel's flush every two seconds. So
+// where the two differ, the pass is the newer one, and nothing is gained by a read of the file.
 //
 // Ids are those of open directories (st_ino), which the kernel does not use again. A removed cgroup
 // that still holds memory is in the pass, and marked.
@@ -79,9 +79,6 @@ class MemcgScan {
   // Null: it was not in the pass.
   [[nodiscard]] const MemcgUsage* find(CgroupId cgroup) const;
 
-  // How far memory.stat is behind, as the kernel intends it: a batch (MEMCG_CHARGE_BATCH of
-  // include/linux/memcontrol.h, 64 pages) on each CPU, and one more for each in their sum.
-  [[nodiscard]] static Bytes stat_lag();
   // What a pass reads, for people.
   [[nodiscard]] std::string evidence() const;
 

@@ -58,10 +58,6 @@ Result<ProcessStat> parse_process_stat(std::string_view stat) {
                      (*flags & kExitingFlag) != 0};
 }
 
-Result<std::uint64_t> parse_start_ticks(std::string_view stat) {
-  return TRY(parse_process_stat(stat)).start_ticks;
-}
-
 Result<ProcessStat> read_process_stat(pid_t pid) {
   std::array<char, 32> path{};
   std::snprintf(path.data(), path.size(), "/proc/%d/stat", pid);

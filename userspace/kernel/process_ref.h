@@ -23,8 +23,6 @@ struct ProcessStat {
 // The comm field may contain any character, including parentheses and newlines. So the fields are
 // counted from the last ')', after which the kernel prints only numbers and one letter.
 [[nodiscard]] Result<ProcessStat> parse_process_stat(std::string_view stat);
-// Start time (field 22) alone.
-[[nodiscard]] Result<std::uint64_t> parse_start_ticks(std::string_view stat);
 // /proc/PID/stat of a process. ESRCH: there is no such process.
 [[nodiscard]] Result<ProcessStat> read_process_stat(pid_t pid);
 // Start time of a live process, read from /proc.

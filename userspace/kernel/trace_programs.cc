@@ -113,15 +113,6 @@ abi_trace_sum sum_of(const std::vector<abi_trace_sum>& cpus) {
 
 }  // namespace
 
-const char* trace_kind_name(abi_trace_kind kind) {
-  static constexpr std::array kNames{
-#define TRACE_KIND_NAME(name) #name,
-      ABI_TRACE_KINDS(TRACE_KIND_NAME)
-#undef TRACE_KIND_NAME
-  };
-  return kNames[kind];
-}
-
 class TracePrograms::Loaded {
  public:
   Result<void> load(const TraceSelection& selection, const CgroupTree& tree,

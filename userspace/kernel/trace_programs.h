@@ -50,9 +50,6 @@ struct TraceSum {
   bool last = false;  // they were removed from the map: later spans count from 0
 };
 
-// The name of a kind in its abi: "memcg_reclaim".
-[[nodiscard]] const char* trace_kind_name(abi_trace_kind kind);
-
 // Thread rule: one thread.
 class TracePrograms {
  public:

@@ -138,16 +138,9 @@ Quantity memory_threshold(const Quantity& capacity, const Portion& evict_at) {
 }
 
 Quantity memory_reservation(const Quantity& capacity, const Portion& reserve,
-                            const Quantity& threshold) {
-  const Quantity both = sum(reserve.of(capacity), threshold);
+                            const Quantity& kept) {
+  const Quantity both = sum(reserve.of(capacity), kept);
   return {people_size_above(both.nanos), QuantityFormat::binary_si};
-}
-
-MemorySettings memory_settings(const Quantity& capacity, const Portion& reserve,
-                               const Portion& evict_at) {
-  // The reservation uses exact amounts, so that it is not rounded twice.
-  const Quantity kept = difference(capacity, evict_at.of(capacity));
-  return {memory_threshold(capacity, evict_at), memory_reservation(capacity, reserve, kept)};
 }
 
 std::string written(const Quantity& quantity) {

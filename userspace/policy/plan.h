@@ -89,23 +89,15 @@ struct Portion {
   [[nodiscard]] Quantity of(const Quantity& capacity) const;
 };
 
-struct MemorySettings {
-  Quantity threshold;        // of memory.available
-  Quantity system_reserved;  // of memory
-};
-
-// The settings with which `reserve` of the memory belongs to the system and eviction begins when
-// `evict_at` of it is in use. As in Kubernetes' documentation, the reservation includes what the
-// eviction threshold keeps free, so that the system really gets its part. The threshold is rounded
-// down and the reservation up to usual amounts. REQUIRES: evict_at is below the capacity.
-[[nodiscard]] MemorySettings memory_settings(const Quantity& capacity, const Portion& reserve,
-                                             const Portion& evict_at);
-
-// Only the threshold of memory_settings().
+// The threshold on memory.available with which eviction begins when `evict_at` of the memory is in
+// use, rounded down to a usual amount. REQUIRES: evict_at is below the capacity.
 [[nodiscard]] Quantity memory_threshold(const Quantity& capacity, const Portion& evict_at);
-// Only the reservation: `reserve` plus `threshold`, rounded up.
+// The systemReserved memory with which `reserve` of the memory belongs to the system: `reserve`
+// plus `kept`, rounded up to a usual amount. As in Kubernetes' documentation it includes what the
+// eviction threshold keeps free, so that the system gets its part. `kept` is the exact threshold,
+// so that nothing is rounded twice.
 [[nodiscard]] Quantity memory_reservation(const Quantity& capacity, const Portion& reserve,
-                                          const Quantity& threshold);
+                                          const Quantity& kept);
 
 // A quantity as usually written: "1.5Gi" for 1536Mi, otherwise in canonical form.
 [[nodiscard]] std::string written(const Quantity& quantity);

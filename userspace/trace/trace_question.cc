@@ -193,13 +193,6 @@ std::optional<abi_trace_kind> abi_of(TraceKind kind) {
   return std::nullopt;
 }
 
-std::optional<TraceKind> trace_kind_of(abi_trace_kind kind) {
-  for (std::size_t i = 0; i < kTraceKinds; ++i) {
-    if (abi_of(trace_kind_at(i)) == kind) return trace_kind_at(i);
-  }
-  return std::nullopt;
-}
-
 v1::SpanKind span_kind_of(abi_trace_kind kind) {
   switch (kind) {
     case ABI_TRACE_memcg_reclaim: return v1::MEMCG_RECLAIM;

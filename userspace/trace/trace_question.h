@@ -47,9 +47,8 @@ using TraceKindSet = std::bitset<kTraceKinds>;
   return set.test(static_cast<std::size_t>(kind));
 }
 
-// Maps between kinds and BPF trace kinds; nothing: no counterpart.
+// Nothing: no BPF program reports this kind.
 [[nodiscard]] std::optional<abi_trace_kind> abi_of(TraceKind kind);
-[[nodiscard]] std::optional<TraceKind> trace_kind_of(abi_trace_kind kind);
 // For kinds with a length.
 [[nodiscard]] v1::SpanKind span_kind_of(abi_trace_kind kind);
 

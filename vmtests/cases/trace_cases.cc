@@ -19,6 +19,7 @@
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
 #include "support/temp_tree.h"
+#include "support/trace_kind_name.h"
 #include "trace/trace_events.h"
 
 namespace forestall::vm {
@@ -47,7 +48,7 @@ TEST(TraceParity, EveryKindIsSeen) {
   const auto programs = load({});
   for (const kernel::TraceKindReport& report : programs->reports()) {
     EXPECT_EQ(report.state, FeatureState::in_use)
-        << kernel::trace_kind_name(report.kind) << ": " << report.evidence;
+        << test::trace_kind_name(report.kind) << ": " << report.evidence;
   }
 }
 
@@ -109,8 +110,7 @@ TEST(TraceParity, TotalsOfAShortNodeMatchVmstat) {
     const abi_trace_total& total = totals.kinds[kind];
     scanned += mglru ? total.taken : total.scanned;
     reclaimed += total.reclaimed;
-    std::cout << "@metric short_node_" << kernel::trace_kind_name(kind) << " " << total.count
-              << "\n";
+    std::cout << "@metric short_node_" << test::trace_kind_name(kind) << " " << total.count << "\n";
     EXPECT_EQ(total.count, total.reported + total.dropped + total.passed);
   }
   const std::uint64_t stalls = *ended.stalls - *begun.stalls;

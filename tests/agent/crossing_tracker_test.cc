@@ -15,7 +15,7 @@ MonotonicTime at(int ms) {
   return from_ns(0) + milliseconds(ms);
 }
 
-using Measured = SeenCrossing::Measured;
+using Measured = SourceReadings::Measured;
 
 // A threshold of 100 bytes on a cgroup with 1000: it is met above 900.
 Evidence evidence(int ms, std::int64_t available, CgroupId cgroup = CgroupId{7}) {
@@ -45,18 +45,18 @@ class CrossingTrackerTest : public ::testing::Test {
     }
     tracker.evaluated(record);
   }
-  static SeenCrossing seen(CrossingSeen by, SeenCrossing::Reading before,
-                           SeenCrossing::Reading after) {
+  static SourceReadings seen(CrossingOrigin by, SourceReadings::Reading before,
+                             SourceReadings::Reading after) {
     return {CgroupId{7}, Measured::usage, by, before, after};
   }
   // The kernel read `before` bytes, and later `after`.
   void read(int before_ms, int before, int after_ms, int after) {
     tracker.add(
-        seen(CrossingSeen::kernel, {at(before_ms), Bytes{before}}, {at(after_ms), Bytes{after}}));
+        seen(CrossingOrigin::kernel, {at(before_ms), Bytes{before}}, {at(after_ms), Bytes{after}}));
   }
   // A charge took usage from below `line` to `after`.
   void charged(int ms, int line, int after) {
-    tracker.add(seen(CrossingSeen::charge, {at(ms), Bytes{line - 1}}, {at(ms), Bytes{after}}));
+    tracker.add(seen(CrossingOrigin::charge, {at(ms), Bytes{line - 1}}, {at(ms), Bytes{after}}));
   }
   [[nodiscard]] CrossingBounds bounds(CgroupId cgroup = CgroupId{7}) const {
     return tracker.bounds(evidence(0, 0, cgroup), at(999));
@@ -72,7 +72,7 @@ TEST_F(CrossingTrackerTest, LiesBetweenTheLastReadingAboveAndTheFirstBelow) {
   evaluate({evidence(40, 80)});
   EXPECT_EQ(bounds().above, (Reading{at(20), 120}));
   EXPECT_EQ(bounds().below, (Reading{at(31), 90})) << "when it was read";
-  EXPECT_EQ(bounds().seen, CrossingSeen::reading);
+  EXPECT_EQ(bounds().seen, CrossingOrigin::reading);
 }
 
 TEST_F(CrossingTrackerTest, AThresholdThatWasAlwaysMetHasNoReadingBefore) {
@@ -114,7 +114,7 @@ TEST_F(CrossingTrackerTest, TheChargeIsTheCrossing) {
   evaluate({evidence(20, 90)});
   EXPECT_EQ(bounds().above, Reading{at(19)});
   EXPECT_EQ(bounds().below, Reading{at(19)});
-  EXPECT_EQ(bounds().seen, CrossingSeen::charge);
+  EXPECT_EQ(bounds().seen, CrossingOrigin::charge);
 }
 
 TEST_F(CrossingTrackerTest, ReadingsInTheKernelAreNarrower) {
@@ -123,7 +123,7 @@ TEST_F(CrossingTrackerTest, ReadingsInTheKernelAreNarrower) {
   evaluate({evidence(20, 90)});
   EXPECT_EQ(bounds().above, Reading{at(18)});
   EXPECT_EQ(bounds().below, Reading{at(19)});
-  EXPECT_EQ(bounds().seen, CrossingSeen::kernel);
+  EXPECT_EQ(bounds().seen, CrossingOrigin::kernel);
 }
 
 // The timer read 880, 899 and 905 and kept the last reading on each side of its line, at 900 or,
@@ -152,7 +152,8 @@ TEST_F(CrossingTrackerTest, AReadingOfTheTimerIsABoundOnTheSideOnWhichItIs) {
     evaluate({evidence(20, 90)});
     EXPECT_EQ(bounds().above, each.above);
     EXPECT_EQ(bounds().below, each.below);
-    EXPECT_EQ(bounds().seen, each.above == first ? CrossingSeen::reading : CrossingSeen::kernel);
+    EXPECT_EQ(bounds().seen,
+              each.above == first ? CrossingOrigin::reading : CrossingOrigin::kernel);
   }
 }
 
@@ -163,7 +164,7 @@ TEST_F(CrossingTrackerTest, AChargeAtAnotherLineIsAReading) {
   evaluate({evidence(20, 90)});
   EXPECT_EQ(bounds().above, Reading{at(15)});
   EXPECT_EQ(bounds().below, (Reading{at(21), 90}));
-  EXPECT_EQ(bounds().seen, CrossingSeen::kernel);
+  EXPECT_EQ(bounds().seen, CrossingOrigin::kernel);
 }
 
 // With 50 bytes of page cache the line is at a usage of 950, and at 930 when 20 of them are gone:
@@ -202,17 +203,17 @@ TEST_F(CrossingTrackerTest, MemoryThatWasPendingReleaseMovesTheLine) {
 
 TEST_F(CrossingTrackerTest, ASourceInUserspaceHasTheReadingBefore) {
   evaluate({evidence(10, 150)});
-  tracker.add({CgroupId{7}, Measured::working_set, CrossingSeen::reading, {at(15), Bytes{900}}});
+  tracker.add({CgroupId{7}, Measured::working_set, CrossingOrigin::reading, {at(15), Bytes{900}}});
   cache = 500;
   evaluate({evidence(20, 90)});
   EXPECT_EQ(bounds().above, Reading{at(15)});
   EXPECT_EQ(bounds().below, (Reading{at(21), 90}));
-  EXPECT_EQ(bounds().seen, CrossingSeen::reading);
+  EXPECT_EQ(bounds().seen, CrossingOrigin::reading);
 }
 
 TEST_F(CrossingTrackerTest, AReadingOfAnotherAmountIsIgnored) {
   evaluate({evidence(10, 150)});
-  tracker.add({CgroupId{7}, Measured::not_left, CrossingSeen::reading, {at(15), Bytes{1}}});
+  tracker.add({CgroupId{7}, Measured::not_left, CrossingOrigin::reading, {at(15), Bytes{1}}});
   evaluate({evidence(20, 90)});
   EXPECT_EQ(bounds().above, (Reading{at(10), 150}));
 }
@@ -239,7 +240,7 @@ TEST_F(CrossingTrackerTest, AReadingOfAnotherSubjectIsIgnored) {
   charged(19, 901, 901);
   evaluate({evidence(20, 90, CgroupId{8}), evidence(20, 150)});
   EXPECT_EQ(bounds(CgroupId{8}).above, (Reading{at(10), 150}));
-  EXPECT_EQ(bounds(CgroupId{8}).seen, CrossingSeen::reading);
+  EXPECT_EQ(bounds(CgroupId{8}).seen, CrossingOrigin::reading);
 }
 
 // The source watches the nearer line.

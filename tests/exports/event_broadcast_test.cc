@@ -71,7 +71,7 @@ TEST_F(EventBroadcastTest, HandsOverKillsWithoutSubscribersIfTheyAreWanted) {
   kill.begun = BegunKill{};
   broadcast_->write(kill);
   EXPECT_FALSE(has_news(*broadcast_));
-  broadcast_->set_wants_kills();
+  broadcast_->always_publish_kills();
   broadcast_->write(record_of(1, 1));
   broadcast_->write(kill);
   evaluate(1);

@@ -216,14 +216,14 @@ TEST_F(BpfSourceTest, ACrossingHasTheReadingBefore) {
   EXPECT_EQ(crossings(kLong), 1U);
   const auto seen = source_.take_crossings();
   ASSERT_FALSE(seen.empty());
-  for (const SeenCrossing& each : seen) {
+  for (const SourceReadings& each : seen) {
     EXPECT_EQ(each.cgroup, id_);
     EXPECT_LT(each.before.amount, mib(32));
     ASSERT_TRUE(each.after);
     EXPECT_GE(each.after->amount, mib(32));
     EXPECT_GE(each.after->at, before);
     EXPECT_LE(each.before.at, each.after->at);
-    EXPECT_EQ(each.by == CrossingSeen::charge, each.before.at == each.after->at);
+    EXPECT_EQ(each.by == CrossingOrigin::charge, each.before.at == each.after->at);
   }
   EXPECT_TRUE(source_.take_crossings().empty());
 }
@@ -248,10 +248,10 @@ TEST_F(BpfTimerAlone, TheLastReadingsAreThereBeforeTheEventIsTaken) {
   const MonotonicTime armed = clock_.now();
   arm(line(mib(32)));
   const auto last = [&](bool reached) {
-    std::optional<SeenCrossing> found;
+    std::optional<SourceReadings> found;
     const MonotonicTime end = clock_.now() + kLong;
     while (!found && clock_.now() < end) {
-      for (const SeenCrossing& each : source_.last_readings()) {
+      for (const SourceReadings& each : source_.last_readings()) {
         if ((each.before.amount >= mib(32)) == reached) found = each;
       }
     }
@@ -262,10 +262,10 @@ TEST_F(BpfTimerAlone, TheLastReadingsAreThereBeforeTheEventIsTaken) {
   hog.grow(mib(40));
   const auto reached = last(true);
   ASSERT_TRUE(reached);
-  for (const SeenCrossing& each : {*below, *reached}) {
+  for (const SourceReadings& each : {*below, *reached}) {
     EXPECT_EQ(each.cgroup, id_);
-    EXPECT_EQ(each.measured, SeenCrossing::Measured::usage);
-    EXPECT_EQ(each.by, CrossingSeen::kernel);
+    EXPECT_EQ(each.measured, SourceReadings::Measured::usage);
+    EXPECT_EQ(each.by, CrossingOrigin::kernel);
     ASSERT_TRUE(each.after);
     EXPECT_EQ(each.after->amount, each.before.amount);
     EXPECT_LE(each.before.at, each.after->at);

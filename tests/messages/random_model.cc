@@ -391,7 +391,7 @@ CrossingBounds random_crossing(Dice& dice) {
     return CrossingBounds::Reading{dice.time(), dice.maybe_integer()};
   });
   crossing.below = {dice.time(), dice.maybe_integer()};
-  crossing.seen = dice.one_of<CrossingSeen>(v1::CrossingBounds::Seen_MAX);
+  crossing.seen = dice.one_of<CrossingOrigin>(v1::CrossingBounds::Seen_MAX);
   return crossing;
 }
 

@@ -115,8 +115,8 @@ TEST_F(PollWorld, UntilOomIsReadFromMeminfo) {
   EXPECT_EQ(wakes[0].usage, kib(1100 - 63));
   const auto crossings = source_->take_crossings();
   ASSERT_EQ(crossings.size(), 1u);
-  EXPECT_EQ(crossings[0].measured, SeenCrossing::Measured::not_left);
-  EXPECT_EQ(crossings[0].before, (SeenCrossing::Reading{before, kib(1100 - 64)}));
+  EXPECT_EQ(crossings[0].measured, SourceReadings::Measured::not_left);
+  EXPECT_EQ(crossings[0].before, (SourceReadings::Reading{before, kib(1100 - 64)}));
 }
 
 TEST_F(PollWorld, ReportsAWarningOnceAndBeforeTheLine) {
@@ -169,10 +169,10 @@ TEST_F(PollWorld, CgroupDriftBetweenFloorAndUsageLineIsSeen) {
   ASSERT_EQ(wakes.size(), 1u);
   EXPECT_EQ(wakes[0].cgroup, cgroup->id());
   EXPECT_EQ(wakes[0].usage, Bytes{4500});
-  const SeenCrossing crossing{cgroup->id(),
-                              SeenCrossing::Measured::working_set,
-                              CrossingSeen::reading,
-                              {before, Bytes{3000}}};
+  const SourceReadings crossing{cgroup->id(),
+                                SourceReadings::Measured::working_set,
+                                CrossingOrigin::reading,
+                                {before, Bytes{3000}}};
   EXPECT_EQ(source_->take_crossings(), std::vector{crossing});
   EXPECT_TRUE(source_->take_crossings().empty()) << "taken";
 }

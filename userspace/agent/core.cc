@@ -120,14 +120,14 @@ void Core::source_ready(sources::Source& source) {
   {
     const LoopWorkScope work_scope(parts_.counts->work, LoopWork::events);
     source.drain(now, wakes);
-    for (const SeenCrossing& crossing : source.take_crossings()) crossings_.add(crossing);
+    for (const SourceReadings& crossing : source.take_crossings()) crossings_.add(crossing);
   }
   for (const Wake& wake : wakes) {
     if (wake.source == WakeSource::workload_change) tree_.note_change(wake.at);
     oom_kills_.note(wake, now);
   }
   if (!wakes.empty()) {
-    const auto wake = scheduler_.admit(wakes, tree_.change_due(), parts_.clock.now());
+    const auto wake = scheduler_.admit(wakes, tree_.rescan_at(), parts_.clock.now());
     if (wake) round_.run(*wake);
   }
   // Kills by the kernel are recorded after the agent has acted.
@@ -145,7 +145,7 @@ void Core::ladder_ready() {
   const MonotonicTime now = parts_.clock.now();
   const Wake progress{WakeSource::kill_progress, now, {}, {}};
   if (changed) return round_.run(progress);
-  if (const auto wake = scheduler_.admit({progress}, tree_.change_due(), now)) round_.run(*wake);
+  if (const auto wake = scheduler_.admit({progress}, tree_.rescan_at(), now)) round_.run(*wake);
 }
 
 void Core::reclaim_ready() {
@@ -192,7 +192,7 @@ void Core::time_passed() {
     oom_kills_.report_complete(config_, parts_.clock.now());
   }
   parts_.forecast.time_passed();
-  if (const auto wake = scheduler_.deferred_due(now)) round_.run(*wake);
+  if (const auto wake = scheduler_.ready_wake(now)) round_.run(*wake);
   if (pods_.is_due(now)) pods_.reconcile();
   if (is_due(rules_.next_due(), now)) rules_.start(now);
   const Wake recheck{WakeSource::recheck, now, {}, {}};
@@ -200,13 +200,13 @@ void Core::time_passed() {
   preparation_.sample_calm(now);
   if (scheduler_.deadline_due(now)) round_.run(Wake{WakeSource::deadline, now, {}, {}});
   const bool pass_due = is_due(reporter_.next_pass(), now);
-  if (pass_due) reporter_.pass_due(now);
+  if (pass_due) reporter_.begin_pass(now);
   if (is_due(parts_.guard.next_due(), now)) round_.run(recheck);
   if (tree_.recheck_at() <= now) {
     tree_.recheck();
     round_.run(recheck);
     preparation_.rechecked();
-  } else if (scheduler_.hold_due(now) || pass_due) {
+  } else if (scheduler_.retry_due(now) || pass_due) {
     round_.run(recheck);
   }
 }

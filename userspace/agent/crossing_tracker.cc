@@ -21,10 +21,10 @@ std::optional<Bytes> usage_of(CgroupId cgroup, const Observation& observation) {
 }
 
 // Whether a reading of this kind is compared with the threshold.
-bool applies(SeenCrossing::Measured measured, Signal signal) {
+bool applies(SourceReadings::Measured measured, Signal signal) {
   switch (row_of(signal).measure) {
-    case Measure::working_set: return measured != SeenCrossing::Measured::not_left;
-    case Measure::memory_and_swap: return measured == SeenCrossing::Measured::not_left;
+    case Measure::working_set: return measured != SourceReadings::Measured::not_left;
+    case Measure::memory_and_swap: return measured == SourceReadings::Measured::not_left;
     case Measure::swap:
     case Measure::filesystem:
     case Measure::tasks: break;
@@ -33,10 +33,10 @@ bool applies(SeenCrossing::Measured measured, Signal signal) {
 }
 
 // The largest amount at which the threshold would not have been met, all else being equal.
-std::optional<Bytes> line_of(SeenCrossing::Measured measured, const Evidence& evidence,
+std::optional<Bytes> line_of(SourceReadings::Measured measured, const Evidence& evidence,
                              const Observation& observation) {
   const Bytes limit = policy::subtract(evidence.limit.bytes(), Bytes{evidence.pending_release});
-  if (measured != SeenCrossing::Measured::usage) {
+  if (measured != SourceReadings::Measured::usage) {
     return policy::subtract(Bytes{evidence.capacity}, limit);
   }
   const auto usage = usage_of(evidence.cgroup, observation);
@@ -55,7 +55,7 @@ CrossingTracker::Key CrossingTracker::key_of(const Evidence& evidence) {
 void CrossingTracker::narrow(const Evidence& evidence, const Observation& observation,
                              State& state) const {
   if (!state.above) return;
-  for (const SeenCrossing& each : seen_) {
+  for (const SourceReadings& each : seen_) {
     if (each.cgroup != evidence.cgroup) continue;
     if (!applies(each.measured, evidence.threshold.signal)) continue;
     const auto line = line_of(each.measured, evidence, observation);
@@ -67,7 +67,7 @@ void CrossingTracker::narrow(const Evidence& evidence, const Observation& observ
     if (each.before.at > state.below->at) continue;
     state.above = {each.before.at};
     // A charge that crossed another line, such as the warning's, is one more reading.
-    state.by = each.by == CrossingSeen::charge && !is_after ? CrossingSeen::kernel : each.by;
+    state.by = each.by == CrossingOrigin::charge && !is_after ? CrossingOrigin::kernel : each.by;
   }
 }
 
@@ -81,7 +81,7 @@ void CrossingTracker::evaluated(const Record& record) {
       // This time is before the reading and the one below after it: the crossing is between them.
       state.above = {evidence.at, evidence.available};
       state.below.reset();
-      state.by = CrossingSeen::reading;
+      state.by = CrossingOrigin::reading;
     } else if (!state.below) {
       state.below = {std::max(evidence.at, record.stages.observed), evidence.available};
       narrow(evidence, record.observation, state);

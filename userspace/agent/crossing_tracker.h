@@ -27,7 +27,7 @@ namespace forestall::agent {
 class CrossingTracker {
  public:
   // What a source has reported since the last evaluation.
-  void add(const SeenCrossing& crossing) { seen_.push_back(crossing); }
+  void add(const SourceReadings& crossing) { seen_.push_back(crossing); }
   // An evaluation, in the order in which they were made. With Record::prepared, of a part of the
   // subjects.
   void evaluated(const Record& record);
@@ -41,7 +41,7 @@ class CrossingTracker {
   struct State {
     std::optional<CrossingBounds::Reading> above;
     std::optional<CrossingBounds::Reading> below;
-    CrossingSeen by = CrossingSeen::reading;
+    CrossingOrigin by = CrossingOrigin::reading;
     std::uint64_t round = 0;
   };
 
@@ -49,7 +49,7 @@ class CrossingTracker {
   void narrow(const Evidence& evidence, const Observation& observation, State& state) const;
 
   std::map<Key, State> thresholds_;
-  std::vector<SeenCrossing> seen_;
+  std::vector<SourceReadings> seen_;
   std::uint64_t round_ = 0;
 };
 

@@ -28,8 +28,8 @@ void EvaluationRound::run(const Wake& wake) {
   const MonotonicTime woken = clock.now();
   parts_.scheduler.begin(woken);
   decide_all(wake, woken);
-  if (tree.changed() && clock.now() < tree.change_due()) {
-    parts_.scheduler.defer(Wake{WakeSource::workload_change, woken, {}, {}}, tree.change_due());
+  if (tree.changed() && clock.now() < tree.rescan_at()) {
+    parts_.scheduler.defer(Wake{WakeSource::workload_change, woken, {}, {}}, tree.rescan_at());
   } else if (tree.changed() && tree.scan_changed()) {
     decide_all(wake, woken);  // arms what was just found
   }
@@ -79,7 +79,7 @@ bool EvaluationRound::signal(const Decision& decision) {
 void EvaluationRound::note_crossings(Record& record) {
   CrossingTracker& crossings = parts_.crossings;
   for (const sources::Source* source : parts_.agent.sources) {
-    for (const SeenCrossing& reading : source->last_readings()) crossings.add(reading);
+    for (const SourceReadings& reading : source->last_readings()) crossings.add(reading);
   }
   crossings.evaluated(record);
   if (const auto driving = record.decision.driving) {
@@ -103,7 +103,7 @@ void EvaluationRound::arm(const Record& record) {
   // The kernel's points change with every page: that ranking is made at the crossing only.
   if (parts_.config.ranking != Ranking::kernel) parts_.victim_cache.note(lines, now);
   if (parts_.victim_cache.subjects().empty()) parts_.agent.watchdog.withdraw();
-  parts_.scheduler.hold(record.decision, record.stages.decided);
+  parts_.scheduler.schedule_retry(record.decision, record.stages.decided);
   parts_.kills.withdraw_if_met(record.decision);
 }
 

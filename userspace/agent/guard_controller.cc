@@ -84,7 +84,7 @@ void GuardController::evaluated(const Config& config, const Record& record,
     return;
   }
   if (due_ && now < *due_ && same_kills(kills_, record.observation.kills)) {
-    if (report_due_ && *report_due_ <= now) report_armed(now, false);
+    if (report_due_ && *report_due_ <= now) report_armed(now, /*waited=*/false);
     return;
   }
   refresh(config, record, victim_cache, growth, now);

@@ -11,15 +11,15 @@ namespace forestall::agent {
 namespace {
 
 // After a kill that was left to the watchdog.
-constexpr Duration kWatchdogHold = std::chrono::milliseconds(10);
+constexpr Duration kWatchdogRetry = std::chrono::milliseconds(10);
 
 }  // namespace
 
 // The watchdog reports its kill at once, and the next evaluation reads it. If no process was left
-// to signal it reports nothing: the hold covers that, because no line was armed.
+// to signal it reports nothing: the retry covers that, because no line was armed.
 bool KillController::claim() {
   if (parts_.watchdog.claim()) return true;
-  parts_.scheduler.hold_until(parts_.clock.now() + kWatchdogHold);
+  parts_.scheduler.retry_at(parts_.clock.now() + kWatchdogRetry);
   return false;
 }
 

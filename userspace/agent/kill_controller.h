@@ -47,7 +47,7 @@ class KillController {
       : parts_(parts), kills_(parts.ladder, parts.writer, parts.counts), problems_(parts.log) {}
 
   // Signals every victim of the decision. False: the watchdog was first, nothing is signalled, and
-  // the next evaluation comes after a short hold.
+  // the next evaluation comes after a short delay.
   [[nodiscard]] bool signal(const Decision& decision);
   // Records the kills that were signalled so, one record for each victim.
   void record_loop_kills(const Record& evaluated);

@@ -41,7 +41,7 @@ void PreparationController::rechecked() {
 }
 
 bool PreparationController::is_calm() const {
-  return !parts_.scheduler.holds() && parts_.victim_cache.subjects().empty();
+  return !parts_.scheduler.awaits_retry() && parts_.victim_cache.subjects().empty();
 }
 
 }  // namespace forestall::agent

@@ -16,7 +16,7 @@ std::optional<MonotonicTime> RecordReporter::next_pass() const {
   std::optional<MonotonicTime> next;
   for (const auto* listener : parts_.pass_listeners) {
     const auto interval = listener->pass_interval();
-    if (interval && (!next || last_due_ + *interval < *next)) next = last_due_ + *interval;
+    if (interval && (!next || last_pass_ + *interval < *next)) next = last_pass_ + *interval;
   }
   return next;
 }

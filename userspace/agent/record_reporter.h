@@ -27,7 +27,7 @@ class RecordReporter {
   // When a listener needs the next pass, whatever happens meanwhile; nullopt: none does.
   [[nodiscard]] std::optional<MonotonicTime> next_pass() const;
   // That pass is made now.
-  void pass_due(MonotonicTime now) { last_due_ = now; }
+  void begin_pass(MonotonicTime now) { last_pass_ = now; }
   // An evaluation that read all of the node. `next`: when the next one is due at the latest.
   void report_evaluation(const Record& record, MonotonicTime next,
                          const exports::PodFactCounts& pods);
@@ -50,7 +50,7 @@ class RecordReporter {
   const Parts& parts_;
   RecordWriter& writer_;
   std::optional<Decision> last_reported_;
-  MonotonicTime last_due_;
+  MonotonicTime last_pass_;
   std::uint64_t reloads_ = 0;
 };
 

@@ -65,12 +65,15 @@ struct Recorder::Session {
   std::optional<MonotonicTime> workload_sample_wanted;
   MonotonicTime pressure_due;
 
-  // `flags` are those of the first entry, the last one is durable if wanted.
-  bool give(const messages::EntryEncoder::Entries& entries, MonotonicTime at, std::uint32_t flags,
-            bool durable) {
+  struct EntryFlags {
+    std::uint32_t first = 0;  // of the first entry
+    bool durable = false;     // the last entry is
+  };
+  bool give(const messages::EntryEncoder::Entries& entries, MonotonicTime at,
+            const EntryFlags& flags) {
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      std::uint32_t own = i == 0 ? flags : 0;
-      if (durable && i + 1 == entries.size()) own |= recording::kEntryDurable;
+      std::uint32_t own = i == 0 ? flags.first : 0;
+      if (flags.durable && i + 1 == entries.size()) own |= recording::kEntryDurable;
       if (writer->give(entries[i], at, own)) continue;
       writer->lose(entries.size() - i - 1);
       broken = true;
@@ -153,19 +156,20 @@ void Recorder::passed(const exports::PolicyPass& pass) {
     session.broken = false;
     session.reloads = pass.reloads;
     const auto& key = session.encoder->key(at, record.wall_time_ns, pass.config, pass.before);
-    if (!session.give(key, at, recording::kEntryKey, false)) {
+    if (!session.give(key, at, {.first = recording::kEntryKey})) {
       session.writer->lose(1);  // the evaluation
       return;
     }
   }
   const bool kills = record.decision.action == Action::kill;
-  if (session.give(session.encoder->evaluation(record), at, 0, kills)) report_pressure(session, at);
+  if (session.give(session.encoder->evaluation(record), at, {.durable = kills}))
+    report_pressure(session, at);
 }
 
 void Recorder::report_pressure(Session& session, MonotonicTime at) {
   if (at < session.pressure_due) return;
   session.pressure_due = at + kPressureEvery;
-  session.give(session.encoder->pressure(gauge_(at)), at, 0, false);
+  session.give(session.encoder->pressure(gauge_(at)), at, {});
 }
 
 void Recorder::write(const Record& record) {
@@ -175,7 +179,7 @@ void Recorder::write(const Record& record) {
   // Before the first evaluation, or after a loss, a record would come before the key.
   if (session.encoder == nullptr || session.broken) return session.writer->lose(1);
   const bool durable = record.oom_kill || record.outcome;
-  session.give(session.encoder->record(record), record.observation.at, 0, durable);
+  session.give(session.encoder->record(record), record.observation.at, {.durable = durable});
 }
 
 bool Recorder::needs_workload_sample(MonotonicTime now) {
@@ -199,7 +203,7 @@ void Recorder::sampled(const exports::WorkloadSampling& workload_sample) {
       from + std::max(session.workload_sample_interval - session.workload_sample_interval / 8,
                       workload_sample.took * kWorkloadSampleBudget);
   session.give(session.encoder->workload_sample(workload_sample.at, workload_sample.workloads),
-               workload_sample.at, 0, false);
+               workload_sample.at, {});
 }
 
 void Recorder::count_lost(Session& session) {

@@ -108,7 +108,7 @@ Duration TreeRefresher::age_max() const {
   return std::min(kTreeAgeMax, scan_length_ * kScansBehind);
 }
 
-MonotonicTime TreeRefresher::change_due() const {
+MonotonicTime TreeRefresher::rescan_at() const {
   // The end of a scan is an event.
   return scan_began_ ? *scan_began_ + kLongScan : refreshed_at_ + age_min();
 }
@@ -185,8 +185,8 @@ bool TreeRefresher::scan_changed() {
 void TreeRefresher::recheck() {
   const bool settled = recheck_in_ >= config_.recheck_interval;
   const MonotonicTime now = clock_.now();
-  if (now < change_due()) {
-    recheck_at_ = change_due();
+  if (now < rescan_at()) {
+    recheck_at_ = rescan_at();
     return;
   }
   const Duration rest = std::min(scan_length_ * kScanRestSettled, kTreeAgeSettled);

@@ -53,7 +53,7 @@ class TreeRefresher {
   void note_change(MonotonicTime at);
   [[nodiscard]] bool changed() const { return changed_since_.has_value(); }
   // When a reported change may be followed by a rescan, however many cgroups come and go.
-  [[nodiscard]] MonotonicTime change_due() const;
+  [[nodiscard]] MonotonicTime rescan_at() const;
 
   // Rescans now, on this thread.
   void refresh();

@@ -9,8 +9,8 @@
 namespace forestall::agent {
 namespace {
 
-constexpr Duration kShortestHold = std::chrono::milliseconds(10);
-constexpr Duration kLongestHold = std::chrono::seconds(1);
+constexpr Duration kShortestRetry = std::chrono::milliseconds(10);
+constexpr Duration kLongestRetry = std::chrono::seconds(1);
 // The longest that a hint of pressure may wait.
 constexpr Duration kHintMax = std::chrono::milliseconds(100);
 // Of evaluations while kills go on and none changes its state. A kill ends in dozens of events, and
@@ -40,18 +40,18 @@ const Wake& foremost(const std::vector<Wake>& wakes) {
 
 }  // namespace
 
-std::optional<Wake> WakeScheduler::admit(const std::vector<Wake>& wakes, MonotonicTime tree_due,
+std::optional<Wake> WakeScheduler::admit(const std::vector<Wake>& wakes, MonotonicTime rescan_at,
                                          MonotonicTime now) {
-  MonotonicTime soonest = due(wakes.front(), tree_due);
-  for (const Wake& wake : wakes) soonest = std::min(soonest, due(wake, tree_due));
+  MonotonicTime soonest = admitted_at(wakes.front(), rescan_at);
+  for (const Wake& wake : wakes) soonest = std::min(soonest, admitted_at(wake, rescan_at));
   if (soonest <= now) return foremost(wakes);
   if (!deferred_until_ || soonest < *deferred_until_) defer(foremost(wakes), soonest);
   return std::nullopt;
 }
 
-MonotonicTime WakeScheduler::due(const Wake& wake, MonotonicTime tree_due) const {
+MonotonicTime WakeScheduler::admitted_at(const Wake& wake, MonotonicTime rescan_at) const {
   if (is_urgent(wake)) return wake.at;
-  if (wake.source == WakeSource::workload_change) return tree_due;
+  if (wake.source == WakeSource::workload_change) return rescan_at;
   if (wake.source == WakeSource::kill_progress) return began_at_ + kProgressInterval;
   static const std::int64_t kRate =
       sources::possible_fill_rate(std::thread::hardware_concurrency());
@@ -77,25 +77,25 @@ void WakeScheduler::set_lines(std::span<const Line> lines) {
   }
 }
 
-void WakeScheduler::hold(const Decision& decision, MonotonicTime now) {
+void WakeScheduler::schedule_retry(const Decision& decision, MonotonicTime now) {
   if (std::ranges::none_of(decision.evidence, &Evidence::requires_eviction)) {
-    hold_until_.reset();
-    hold_length_ = Duration::zero();
+    retry_at_.reset();
+    retry_delay_ = Duration::zero();
     return;
   }
-  if (hold_until_ && *hold_until_ > now) return;
-  hold_length_ = std::clamp(hold_length_ * 2, kShortestHold, kLongestHold);
-  hold_until_ = now + hold_length_;
+  if (retry_at_ && *retry_at_ > now) return;
+  retry_delay_ = std::clamp(retry_delay_ * 2, kShortestRetry, kLongestRetry);
+  retry_at_ = now + retry_delay_;
 }
 
-std::optional<Wake> WakeScheduler::deferred_due(MonotonicTime now) const {
+std::optional<Wake> WakeScheduler::ready_wake(MonotonicTime now) const {
   if (!deferred_until_ || *deferred_until_ > now) return std::nullopt;
   return deferred_;
 }
 
 std::optional<MonotonicTime> WakeScheduler::next() const {
   std::optional<MonotonicTime> next;
-  for (const auto& due : {deferred_until_, deadline_, hold_until_}) {
+  for (const auto& due : {deferred_until_, deadline_, retry_at_}) {
     if (due && (!next || *due < *next)) next = due;
   }
   return next;

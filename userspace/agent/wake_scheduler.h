@@ -25,8 +25,8 @@ namespace forestall::agent {
 class WakeScheduler {
  public:
   // The wake to evaluate now. Nothing: all of them are hints, and one of them is deferred.
-  // `tree_due` is when a changed tree may be rescanned. REQUIRES: `wakes` is not empty.
-  [[nodiscard]] std::optional<Wake> admit(const std::vector<Wake>& wakes, MonotonicTime tree_due,
+  // `rescan_at` is when a changed tree may be rescanned. REQUIRES: `wakes` is not empty.
+  [[nodiscard]] std::optional<Wake> admit(const std::vector<Wake>& wakes, MonotonicTime rescan_at,
                                           MonotonicTime now);
   // Evaluates `wake` at `until`, unless another evaluation begins before.
   void defer(const Wake& wake, MonotonicTime until);
@@ -35,34 +35,33 @@ class WakeScheduler {
   void begin(MonotonicTime now);
   // The lines that were armed by it.
   void set_lines(std::span<const Line> lines);
-  // Holds while a threshold requires an eviction; the length doubles with each hold.
-  void hold(const Decision& decision, MonotonicTime now);
-  // Holds until a given time, whatever was decided.
-  void hold_until(MonotonicTime until) { hold_until_ = until; }
+  // Evaluates again after a delay while a threshold requires an eviction; the delay doubles each
+  // time.
+  void schedule_retry(const Decision& decision, MonotonicTime now);
+  // Evaluates again at a given time, whatever was decided.
+  void retry_at(MonotonicTime at) { retry_at_ = at; }
   // When time alone changes the answer.
   void set_deadline(std::optional<MonotonicTime> deadline) { deadline_ = deadline; }
 
   [[nodiscard]] MonotonicTime began_at() const { return began_at_; }
-  [[nodiscard]] bool holds() const { return hold_until_.has_value(); }
+  [[nodiscard]] bool awaits_retry() const { return retry_at_.has_value(); }
   // The deferred wake whose time has come.
-  [[nodiscard]] std::optional<Wake> deferred_due(MonotonicTime now) const;
+  [[nodiscard]] std::optional<Wake> ready_wake(MonotonicTime now) const;
   [[nodiscard]] bool deadline_due(MonotonicTime now) const {
     return deadline_ && *deadline_ <= now;
   }
-  [[nodiscard]] bool hold_due(MonotonicTime now) const {
-    return hold_until_ && *hold_until_ <= now;
-  }
+  [[nodiscard]] bool retry_due(MonotonicTime now) const { return retry_at_ && *retry_at_ <= now; }
   // The first of these times.
   [[nodiscard]] std::optional<MonotonicTime> next() const;
 
  private:
-  [[nodiscard]] MonotonicTime due(const Wake& wake, MonotonicTime tree_due) const;
+  [[nodiscard]] MonotonicTime admitted_at(const Wake& wake, MonotonicTime rescan_at) const;
 
   std::optional<Wake> deferred_;
   std::optional<MonotonicTime> deferred_until_;
   std::optional<MonotonicTime> deadline_;
-  std::optional<MonotonicTime> hold_until_;
-  Duration hold_length_{0};
+  std::optional<MonotonicTime> retry_at_;
+  Duration retry_delay_{0};
   MonotonicTime began_at_;
   Bytes nearest_headroom_;  // of the lines that are not met
 };

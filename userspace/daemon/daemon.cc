@@ -118,7 +118,7 @@ Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
   };
   hooks.reload = [&]() -> Result<Config> {
     auto next = load_again();
-    if (parts.metrics) parts.metrics->reloaded(next.ok());
+    if (parts.metrics) parts.metrics->record_reload(next.ok());
     return next;
   };
   if (parts.pod_list) hooks.pod_fds.push_back(parts.pod_list->fd());

@@ -52,7 +52,7 @@ LivePicture::LivePicture(const kernel::CgroupTree& tree, const Clock& clock,
   origin.set_recorder(v1::RecordingFacts::AGENT);
   origin.set_tier(messages::to_proto(facts.tier));
   origin.set_config_origin(facts.config_origin);
-  builder_.anchor(clock.now(), agent::wall_time_ns(), true);
+  builder_.anchor(clock.now(), agent::wall_time_ns(), /*new_run=*/true);
 }
 
 void LivePicture::passed(const exports::PolicyPass& pass) {
@@ -71,7 +71,7 @@ void LivePicture::passed(const exports::PolicyPass& pass) {
 // The wall time is that of the decision, a little after the observation.
 void LivePicture::anchor(MonotonicTime at, std::int64_t wall_time_ns) {
   if (std::abs(builder_.drift_ns(at, wall_time_ns)) > kClockSetNs) {
-    builder_.anchor(at, wall_time_ns, false);
+    builder_.anchor(at, wall_time_ns, /*new_run=*/false);
   }
 }
 

@@ -31,7 +31,7 @@ void EventBroadcast::report() {
 void EventBroadcast::write(const Record& record) {
   const bool is_watched = watched_.load(std::memory_order_relaxed);
   const bool is_kill = record.begun || record.outcome;
-  if (!is_watched && !(is_kill && wants_kills_.load(std::memory_order_relaxed))) return;
+  if (!is_watched && !(is_kill && always_publishes_kills_.load(std::memory_order_relaxed))) return;
   // Some kills have no evaluation of their own. Clearing this makes the next evaluation report
   // which thresholds are met since the kill.
   if (record.decision.action == Action::kill) met_.reset();

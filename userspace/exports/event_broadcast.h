@@ -53,7 +53,7 @@ class EventBroadcast final : public RecordSink, public EvaluationListener {
   // Sets the number of clients; with 0 the loop publishes no more than kills.
   void set_watchers(std::size_t watchers) { watched_.store(watchers > 0); }
   // Kills are published without clients too, until the broadcast ends.
-  void set_wants_kills() { wants_kills_.store(true); }
+  void always_publish_kills() { always_publishes_kills_.store(true); }
   // Readable if something was published.
   [[nodiscard]] int fd() const { return news_.get(); }
   // Visits everything published, in the order of decisions. A visitor must not keep its argument.
@@ -69,7 +69,7 @@ class EventBroadcast final : public RecordSink, public EvaluationListener {
 
   const UniqueFd news_;
   std::atomic<bool> watched_{false};
-  std::atomic<bool> wants_kills_{false};
+  std::atomic<bool> always_publishes_kills_{false};
   std::atomic<std::uint64_t> dropped_{0};
   SlotRing<Record, kRecords> records_;
   SlotRing<EvaluationNote, kEvaluations> evaluations_;

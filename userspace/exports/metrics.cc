@@ -232,9 +232,9 @@ class Metrics::Families {
         left_behind_(counter("forestall_left_behind_bytes_total",
                              "Memory that stayed charged to victims after their last process "
                              "exited and after an attempt to reclaim it, in bytes.")),
-        reloaded_well_(gauge("forestall_config_last_reload_successful",
-                             "Whether the last load of the configuration succeeded, 1 or 0; after "
-                             "0 the previous configuration remains in force.")),
+        last_reload_(gauge("forestall_config_last_reload_successful",
+                           "Whether the last load of the configuration succeeded, 1 or 0; after "
+                           "0 the previous configuration remains in force.")),
         reloaded_at_(gauge("forestall_config_last_reload_timestamp_seconds",
                            "Time of the last load of the configuration, at the start or by a "
                            "reload, successful or not, in seconds since the epoch.")) {
@@ -251,11 +251,11 @@ class Metrics::Families {
         .Register(registry_)
         .Add({{"version", std::string(version)}, {"tier", std::string(to_string(tier))}})
         .Set(1);
-    reloaded(true);
+    record_reload(true);
   }
 
-  void reloaded(bool well) {
-    reloaded_well_.Set(well ? 1 : 0);
+  void record_reload(bool succeeded) {
+    last_reload_.Set(succeeded ? 1 : 0);
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     reloaded_at_.Set(std::chrono::duration<double>(now).count());
   }
@@ -376,7 +376,7 @@ class Metrics::Families {
   std::vector<std::uint64_t> stuck_;  // sequences of records; the loop's
   prometheus::Counter& freed_;
   prometheus::Counter& left_behind_;
-  prometheus::Gauge& reloaded_well_;
+  prometheus::Gauge& last_reload_;
   prometheus::Gauge& reloaded_at_;
   std::array<prometheus::Gauge*, kConditions.size()> conditions_{};
   SignalMetrics amounts_{Metrics::kSubjectsMax};
@@ -393,8 +393,8 @@ void Metrics::write(const Record& record) {
   families_->count(record);
 }
 
-void Metrics::reloaded(bool well) {
-  families_->reloaded(well);
+void Metrics::record_reload(bool succeeded) {
+  families_->record_reload(succeeded);
 }
 
 void Metrics::evaluated(const Evaluation& evaluation) {

@@ -51,7 +51,7 @@ class Metrics final : public RecordSink, public EvaluationListener, public PassL
   void evaluated(const Evaluation& evaluation) override;
   void passed(const PolicyPass& pass) override;
   // The configuration was loaded again; false: it had an error. Any thread.
-  void reloaded(bool well);
+  void record_reload(bool succeeded);
 
   // Any thread. Also reads /proc/self.
   [[nodiscard]] std::string text() const;

@@ -227,25 +227,24 @@ class ArgumentReader {
   std::vector<std::string> known_;
 };
 
-PluginArguments read_pressure(ArgumentReader& in, bool rising) {
+rulesets::PressureAbove read_pressure(ArgumentReader& in) {
   rulesets::PressureAbove out;
   in.require({"cgroup", "resource", "threshold", "duration"});
   in.cgroups(out.cgroups);
   in.resource(out.resource);
   in.integer("threshold", out.threshold);
   in.integer("duration", out.duration);
-  if (rising) {
-    out.fast_fall_ratio = 0.85F;
-    in.real("fast_fall_ratio", *out.fast_fall_ratio);
-  }
   return out;
 }
 
 PluginArguments read_pressure_above(ArgumentReader& in) {
-  return read_pressure(in, false);
+  return read_pressure(in);
 }
 PluginArguments read_pressure_rising(ArgumentReader& in) {
-  return read_pressure(in, true);
+  rulesets::PressureAbove out = read_pressure(in);
+  out.fast_fall_ratio = 0.85F;
+  in.real("fast_fall_ratio", *out.fast_fall_ratio);
+  return out;
 }
 
 void accept_meminfo(ArgumentReader& in) {

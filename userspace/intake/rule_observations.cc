@@ -291,20 +291,20 @@ class RuleObservations::LineReader {
     if (!json_object(member, problems_)) return;
     Host& host = all_.host_;
     for (const JsonMember& each : member.value.members) {
-      const bool gone = each.value.kind == JsonNode::Kind::null;
+      const bool is_null = each.value.kind == JsonNode::Kind::null;
       bool known = false;
       for (const HostField& field : kHostFields) {
         if (each.key != field.key) continue;
         known = true;
-        host.*field.field = gone ? std::nullopt : json_amount(each, problems_);
+        host.*field.field = is_null ? std::nullopt : json_amount(each, problems_);
       }
       if (known) continue;
       if (each.key == "swap") {
         read_swap(each);
       } else if (each.key == "swapoutBps60") {
-        host.swapout_bps60 = gone ? std::nullopt : json_real(each, problems_);
+        host.swapout_bps60 = is_null ? std::nullopt : json_real(each, problems_);
       } else if (each.key == "swapoutBps300") {
-        host.swapout_bps300 = gone ? std::nullopt : json_real(each, problems_);
+        host.swapout_bps300 = is_null ? std::nullopt : json_real(each, problems_);
       } else {
         problems_.unknown_key(each, kHostKeys);
       }
@@ -403,8 +403,8 @@ class RuleObservations::LineReader {
       for (const AmountField& field : kAmountFields) {
         if (each.key != field.key) continue;
         known = true;
-        const bool gone = each.value.kind == JsonNode::Kind::null;
-        entry.cgroup.*field.field = gone ? std::nullopt : field.read(each, problems_);
+        const bool is_null = each.value.kind == JsonNode::Kind::null;
+        entry.cgroup.*field.field = is_null ? std::nullopt : field.read(each, problems_);
       }
       if (!known) read_other_file(each, entry);
     }
@@ -412,35 +412,35 @@ class RuleObservations::LineReader {
 
   void read_other_file(const JsonMember& member, Entry& entry) {
     Cgroup& cgroup = entry.cgroup;
-    const bool gone = member.value.kind == JsonNode::Kind::null;
+    const bool is_null = member.value.kind == JsonNode::Kind::null;
     if (member.key == "memory.stat") {
-      cgroup.stat = gone ? std::nullopt : json_memory_stat(member, problems_);
+      cgroup.stat = is_null ? std::nullopt : json_memory_stat(member, problems_);
     } else if (member.key == "memory.pressure") {
-      cgroup.memory_pressure = gone ? std::nullopt : json_pressure(member, problems_);
+      cgroup.memory_pressure = is_null ? std::nullopt : json_pressure(member, problems_);
     } else if (member.key == "io.pressure") {
-      cgroup.io_pressure = gone ? std::nullopt : json_pressure(member, problems_);
+      cgroup.io_pressure = is_null ? std::nullopt : json_pressure(member, problems_);
     } else if (member.key == "cpu.pressure") {
-      cgroup.cpu_pressure = gone ? std::nullopt : json_pressure(member, problems_);
+      cgroup.cpu_pressure = is_null ? std::nullopt : json_pressure(member, problems_);
     } else if (member.key == "cgroup.freeze") {
-      cgroup.frozen = gone ? std::nullopt : json_flag(member, problems_);
+      cgroup.frozen = is_null ? std::nullopt : json_flag(member, problems_);
     } else if (member.key == "io.stat") {
-      cgroup.io = gone ? std::nullopt : json_io_stat(member, problems_);
+      cgroup.io = is_null ? std::nullopt : json_io_stat(member, problems_);
     } else if (member.key == "memory.oom.group") {
-      cgroup.oom_group = gone ? std::nullopt : json_flag(member, problems_);
+      cgroup.oom_group = is_null ? std::nullopt : json_flag(member, problems_);
     } else if (member.key == "populated") {
-      cgroup.populated = gone ? std::nullopt : json_flag(member, problems_);
+      cgroup.populated = is_null ? std::nullopt : json_flag(member, problems_);
     } else if (member.key == "xattrs") {
       cgroup.xattrs.clear();
-      if (!gone) cgroup.xattrs = json_xattrs(member, problems_);
+      if (!is_null) cgroup.xattrs = json_xattrs(member, problems_);
     } else if (member.key == "uid") {
       read_owner(member, cgroup);
     } else if (member.key == "kill") {
       entry.kill = KillAnswer::always;
-      const auto word = gone ? std::nullopt : json_word(member, {"ok", "fails"}, problems_);
+      const auto word = is_null ? std::nullopt : json_word(member, {"ok", "fails"}, problems_);
       if (word) entry.kill = *word == 0 ? KillAnswer::once : KillAnswer::fails;
     } else if (member.key == "memory.reclaim") {
       // A chain continues after both answers.
-      cgroup.has_reclaim = !gone && json_word(member, {"ok", "EAGAIN"}, problems_).has_value();
+      cgroup.has_reclaim = !is_null && json_word(member, {"ok", "EAGAIN"}, problems_).has_value();
     } else {
       problems_.unknown_key(member, kCgroupKeys);
     }

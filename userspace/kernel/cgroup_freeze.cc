@@ -51,7 +51,7 @@ Result<std::string> thaw_leftover(const CgroupTree& tree, const SettingRecords& 
   if (owner && is_running(*owner)) return std::string();
   if (dry_run) return std::string("stays frozen in a dry run");
   const UniqueFd file = TRY(cgroup->open_file("cgroup.freeze", O_RDWR));
-  TRY(write_frozen(file.get(), false, left.path + "/cgroup.freeze"));
+  TRY(write_frozen(file.get(), /*frozen=*/false, left.path + "/cgroup.freeze"));
   records.drop(left.cgroup);
   return std::string("thawed");
 }
@@ -74,7 +74,7 @@ Result<CgroupFreeze> CgroupFreeze::freeze(const CgroupDir& cgroup, const Setting
   TRY(records.claim({cgroup.id(), cgroup.path(), fmt::format("{} {}", self.pid, self.start_ticks)},
                     [](std::string_view) { return true; }));
   CgroupFreeze frozen(records, cgroup, std::move(file));
-  TRY(write_frozen(frozen.file_.get(), true, name));
+  TRY(write_frozen(frozen.file_.get(), /*frozen=*/true, name));
   return frozen;
 }
 
@@ -85,7 +85,7 @@ CgroupFreeze::~CgroupFreeze() {
 
 Result<void> CgroupFreeze::thaw() {
   if (!file_) return {};
-  const auto thawed = write_frozen(file_.get(), false, name_);
+  const auto thawed = write_frozen(file_.get(), /*frozen=*/false, name_);
   if (!thawed && thawed.error().code != ENODEV) return thawed.error();
   records_->drop(cgroup_);
   file_.reset();

@@ -62,7 +62,7 @@ Result<CrossingBounds> from_proto(const v1::CrossingBounds& message) {
   if (message.has_last_above()) crossing.above = from_proto(message.last_above());
   crossing.below = from_proto(message.first_below());
   crossing.seen =
-      TRY(from_enum<CrossingSeen>(message.seen(), v1::CrossingBounds::Seen_MAX, "seen"));
+      TRY(from_enum<CrossingOrigin>(message.seen(), v1::CrossingBounds::Seen_MAX, "seen"));
   return crossing;
 }
 

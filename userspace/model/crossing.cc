@@ -3,11 +3,11 @@
 
 namespace forestall {
 
-std::string_view to_string(CrossingSeen seen) {
+std::string_view to_string(CrossingOrigin seen) {
   switch (seen) {
-    case CrossingSeen::reading: return "reading";
-    case CrossingSeen::kernel: return "kernel";
-    case CrossingSeen::charge: return "charge";
+    case CrossingOrigin::reading: return "reading";
+    case CrossingOrigin::kernel: return "kernel";
+    case CrossingOrigin::charge: return "charge";
   }
   return "";
 }

@@ -14,13 +14,13 @@
 namespace forestall {
 
 // What observed that a threshold was crossed.
-enum class CrossingSeen : std::uint8_t {
+enum class CrossingOrigin : std::uint8_t {
   reading,  // two readings by the agent, or by a source in userspace
   kernel,   // a reading of usage by a program in the kernel, before it
   charge,   // the charge itself
 };
 
-[[nodiscard]] std::string_view to_string(CrossingSeen seen);
+[[nodiscard]] std::string_view to_string(CrossingOrigin seen);
 
 // When a threshold was crossed: not before `above` was read, and before `below` was.
 struct CrossingBounds {
@@ -33,14 +33,14 @@ struct CrossingBounds {
   };
   std::optional<Reading> above;  // the last that did not reach it; nullopt: there was none before
   Reading below;                 // the first that reached it
-  CrossingSeen seen = CrossingSeen::reading;
+  CrossingOrigin seen = CrossingOrigin::reading;
 
   friend bool operator==(const CrossingBounds&, const CrossingBounds&) = default;
 };
 
 // Two readings of a source, at an event. Whether a threshold was met at them depends on where its
 // line was then (agent/crossing_tracker.h).
-struct SeenCrossing {
+struct SourceReadings {
   enum class Measured : std::uint8_t {
     usage,        // of the subject
     working_set,  // its usage without inactive file pages
@@ -54,12 +54,12 @@ struct SeenCrossing {
   };
   CgroupId cgroup;  // inode 0: the node
   Measured measured = Measured::usage;
-  CrossingSeen by = CrossingSeen::reading;
+  CrossingOrigin by = CrossingOrigin::reading;
   Reading before;  // it was at most this when the reading began
   // It was at least this when the reading had ended; nullopt: only that it was met is known.
   std::optional<Reading> after = std::nullopt;
 
-  friend bool operator==(const SeenCrossing&, const SeenCrossing&) = default;
+  friend bool operator==(const SourceReadings&, const SourceReadings&) = default;
 };
 
 }  // namespace forestall

@@ -173,7 +173,7 @@ class ManagedEvaluation {
     ActionRun& action = run.actions.back();
     if (config_.dry_run) {
       action.attempts.push_back({candidate.cgroup, AttemptOutcome::dry});
-      report_kill(candidate, reason, run, true);
+      report_kill(candidate, reason, run, /*dry=*/true);
       return KillStep::done;
     }
     if (answered_ == answers_.size()) {
@@ -183,7 +183,7 @@ class ManagedEvaluation {
     const bool killed = answers_[answered_++];
     action.attempts.push_back(
         {candidate.cgroup, killed ? AttemptOutcome::killed : AttemptOutcome::failed});
-    if (killed) report_kill(candidate, reason, run, false);
+    if (killed) report_kill(candidate, reason, run, /*dry=*/false);
     return KillStep::done;
   }
 

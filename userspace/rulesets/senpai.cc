@@ -85,11 +85,11 @@ class SenpaiRun {
       --state.ticks;
       return true;
     }
-    const auto calm = pressure_is_low();
-    if (!calm) return false;
-    const auto may_swap = !*calm || !arguments_.swap_validation ? true : swap_is_left();
+    const auto low_pressure = pressure_is_low();
+    if (!low_pressure) return false;
+    const auto may_swap = !*low_pressure || !arguments_.swap_validation ? true : swap_is_left();
     if (!may_swap) return false;
-    if (!*calm || !*may_swap) return true;
+    if (!*low_pressure || !*may_swap) return true;
     const auto least = lower_bound();
     if (!least) return false;
     if (*cgroup_.current <= *least) return true;

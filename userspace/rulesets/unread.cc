@@ -101,9 +101,9 @@ std::vector<UnreadPlugin> unread_plugins(const Ruleset& ruleset, const RuleObser
     if (auto unread = check(plugin, is_action, observed)) all.push_back(std::move(*unread));
   };
   for (const DetectorGroup& group : ruleset.groups) {
-    for (const Plugin& each : group.plugins) add(each, false);
+    for (const Plugin& each : group.plugins) add(each, /*is_action=*/false);
   }
-  for (const Plugin& each : ruleset.actions) add(each, true);
+  for (const Plugin& each : ruleset.actions) add(each, /*is_action=*/true);
   return all;
 }
 

@@ -200,7 +200,7 @@ Result<std::unique_ptr<AgentService>> AgentService::create(const AgentServices& 
       return errno_error("epoll_ctl", "for the gRPC service");
     }
   }
-  services.broadcast->set_wants_kills();
+  services.broadcast->always_publish_kills();
   return std::unique_ptr<AgentService>(new AgentService(services, std::move(news)));
 }
 

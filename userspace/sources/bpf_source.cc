@@ -29,7 +29,7 @@ bool is_crossing(std::uint32_t kind) {
   return kind == ABI_EVENT_usage_timer || kind == ABI_EVENT_charge;
 }
 
-SeenCrossing::Reading reading(std::uint64_t at_ns, std::uint64_t amount) {
+SourceReadings::Reading reading(std::uint64_t at_ns, std::uint64_t amount) {
   return {from_ns(static_cast<std::int64_t>(at_ns)), Bytes{static_cast<std::int64_t>(amount)}};
 }
 
@@ -109,12 +109,12 @@ Result<std::vector<std::string>> BpfSource::arm(std::span<const Line> lines, Mon
   return notes;
 }
 
-void BpfSource::add_crossing(SeenCrossing seen, std::vector<SeenCrossing>& to) const {
+void BpfSource::add_crossing(SourceReadings seen, std::vector<SourceReadings>& to) const {
   if (seen.cgroup.inode == 0) {
     // The counter is not what the observer reads: the line was placed by the difference, which
     // includes what was charged between the two.
     if (!node_differs_) return;
-    seen.measured = SeenCrossing::Measured::working_set;
+    seen.measured = SourceReadings::Measured::working_set;
     seen.before.amount += *node_differs_;
     seen.after->amount -= *node_differs_;
   }
@@ -125,27 +125,27 @@ void BpfSource::take_crossing(const abi_event& event) {
   const auto subject = subjects_.find(CgroupId{event.cgroup});
   if (subject == subjects_.end()) return;
   subject->second.fired = true;
-  SeenCrossing seen;
+  SourceReadings seen;
   seen.cgroup = subject->first;
-  seen.by = CrossingSeen::kernel;
+  seen.by = CrossingOrigin::kernel;
   seen.before = reading(event.read_ns, event.read_usage);
   seen.after = reading(event.at_ns, event.usage);
   if (event.read_ns != 0) add_crossing(seen, crossings_);
   if (event.kind != ABI_EVENT_charge) return;
   // The hook runs within microseconds: until this charge, usage was below the line.
   seen.before = reading(event.at_ns, event.line - 1);
-  seen.by = CrossingSeen::charge;
+  seen.by = CrossingOrigin::charge;
   add_crossing(seen, crossings_);
 }
 
-std::vector<SeenCrossing> BpfSource::last_readings() const {
-  std::vector<SeenCrossing> seen;
+std::vector<SourceReadings> BpfSource::last_readings() const {
+  std::vector<SourceReadings> seen;
   for (const auto& [id, subject] : subjects_) {
     const abi_readings last = programs_.last_readings(id);
     for (const abi_reading& each : {last.below, last.reached}) {
       if (each.begin_ns == 0) continue;
       add_crossing({.cgroup = id,
-                    .by = CrossingSeen::kernel,
+                    .by = CrossingOrigin::kernel,
                     .before = reading(each.begin_ns, each.usage),
                     .after = reading(each.end_ns, each.usage)},
                    seen);

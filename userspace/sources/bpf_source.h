@@ -39,11 +39,11 @@ class BpfSource final : public Source {
     return std::exchange(kills_, {});
   }
 
-  [[nodiscard]] std::vector<SeenCrossing> take_crossings() override {
+  [[nodiscard]] std::vector<SourceReadings> take_crossings() override {
     return std::exchange(crossings_, {});
   }
   // By the timer: of each subject the last one below its line and the last one at or above it.
-  [[nodiscard]] std::vector<SeenCrossing> last_readings() const override;
+  [[nodiscard]] std::vector<SourceReadings> last_readings() const override;
 
   static constexpr Bytes kGrowthStep = mib(16);
   static constexpr std::size_t kKillsMax = 4096;
@@ -63,7 +63,7 @@ class BpfSource final : public Source {
   Result<Bytes> place(const SubjectState& subject, const Line& line);
 
   void take_crossing(const abi_event& event);
-  void add_crossing(SeenCrossing seen, std::vector<SeenCrossing>& to) const;
+  void add_crossing(SourceReadings seen, std::vector<SourceReadings>& to) const;
   void take_kill(const abi_event& event, DrainPaths& paths);
 
   kernel::BpfPrograms& programs_;
@@ -74,7 +74,7 @@ class BpfSource final : public Source {
   std::optional<Bytes> node_observed_;
   // How far the node's counter was from it, either way, when its line was placed.
   std::optional<Bytes> node_differs_;
-  std::vector<SeenCrossing> crossings_;  // at most two for each subject and arm()
+  std::vector<SourceReadings> crossings_;  // at most two for each subject and arm()
 };
 
 }  // namespace forestall::sources

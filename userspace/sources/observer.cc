@@ -202,7 +202,7 @@ bool Observer::Reader::add_some_workloads(Observation& observation, std::string_
                                           std::size_t& next, std::size_t count) {
   if (!observation.workloads) observation.workloads.emplace();
   HeldWorkloads& workloads = held_->workloads();
-  if (next == 0 || workloads.pass_expired()) begin_samples(observation, subject, false);
+  if (next == 0 || workloads.pass_expired()) begin_samples(observation, subject, /*urgent=*/false);
   for (; next < workloads.size() && count > 0; ++next) {
     if (!is_related(workloads.at(next).path, subject)) continue;
     workloads.sample(next, *observation.workloads, observation.notes);

@@ -82,9 +82,9 @@ struct PollSource::Watch {
   bool wanted = true;
   std::optional<WorkingSetReading> last;
   MonotonicTime last_at;
-  std::optional<Bytes> reported;                // met, and reported to the loop at this amount
-  std::optional<SeenCrossing::Reading> before;  // the last that found it not met
-  MonotonicTime due;                            // the next read
+  std::optional<Bytes> reported;                  // met, and reported to the loop at this amount
+  std::optional<SourceReadings::Reading> before;  // the last that found it not met
+  MonotonicTime due;                              // the next read
 };
 
 PollSource::PollSource(const kernel::CgroupTree& tree, HeldFile vmstat, HeldFile meminfo,
@@ -243,10 +243,10 @@ void PollSource::forget_rate() {
 void PollSource::take_crossing(Watch& watch) {
   const auto before = std::exchange(watch.before, std::nullopt);
   if (!before || (watch.cgroup.inode == 0 && !watch.by_meminfo)) return;
-  using Measured = SeenCrossing::Measured;
+  using Measured = SourceReadings::Measured;
   crossings_.push_back({.cgroup = watch.cgroup,
                         .measured = watch.by_meminfo ? Measured::not_left : Measured::working_set,
-                        .by = CrossingSeen::reading,
+                        .by = CrossingOrigin::reading,
                         .before = *before});
 }
 

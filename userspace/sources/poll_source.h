@@ -44,7 +44,7 @@ class PollSource final : public Source {
   Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) override;
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
 
-  [[nodiscard]] std::vector<SeenCrossing> take_crossings() override {
+  [[nodiscard]] std::vector<SourceReadings> take_crossings() override {
     return std::exchange(crossings_, {});
   }
 
@@ -86,7 +86,7 @@ class PollSource final : public Source {
   std::int64_t fill_rate_;                 // fastest recent or possible
   std::optional<std::int64_t> seen_rate_;  // fastest since the last arm()
   Duration interval_{0};
-  std::vector<SeenCrossing> crossings_;
+  std::vector<SourceReadings> crossings_;
   std::string buffer_;
 };
 

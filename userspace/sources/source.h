@@ -46,9 +46,9 @@ class Source {
   virtual void drain(MonotonicTime now, std::vector<Wake>& wakes) = 0;
 
   // What all drains since the last call found at a line, where the source has the reading before.
-  [[nodiscard]] virtual std::vector<SeenCrossing> take_crossings() { return {}; }
+  [[nodiscard]] virtual std::vector<SourceReadings> take_crossings() { return {}; }
   // The last readings of the watched subjects, also if no event has reported them.
-  [[nodiscard]] virtual std::vector<SeenCrossing> last_readings() const { return {}; }
+  [[nodiscard]] virtual std::vector<SourceReadings> last_readings() const { return {}; }
 
   // Kills by the kernel's OOM killer that all drains since the last call reported.
   [[nodiscard]] virtual std::vector<OomKillEvent> take_kills() { return {}; }

@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "agent/problem_log.h"
 #include "agent/tree_scanner.h"
 #include "agent/watchdog.h"
+#include "agent/workload_reporter.h"
 #include "base/clock.h"
 #include "exports/loop_work.h"
 #include "exports/sink.h"
@@ -46,8 +46,7 @@ class TreeRefresher {
         config_(config),
         has_cgroup_events_(has_cgroup_events),
         rescanned_(std::move(rescanned)),
-        log_(log),
-        problems_(log) {}
+        reporter_(log) {}
 
   // A source reports that cgroups were created or removed, `at` that time.
   void note_change(MonotonicTime at);
@@ -70,7 +69,7 @@ class TreeRefresher {
   [[nodiscard]] MonotonicTime refreshed_at() const { return refreshed_at_; }
 
   // Where the facts of the pods found by the last rescan come from.
-  [[nodiscard]] const exports::PodFactCounts& pod_facts() const { return pod_facts_; }
+  [[nodiscard]] const exports::PodFactCounts& pod_facts() const { return reporter_.pod_facts(); }
 
   // Before all candidates are read for a kill. `urgent`: memory is short. False: the tree may lack
   // a new workload, so call allows() before the kill.
@@ -99,8 +98,6 @@ class TreeRefresher {
   [[nodiscard]] Duration age_min() const;
   // Only without a source that reports new cgroups.
   [[nodiscard]] Duration age_max() const;
-  void count_pod_facts();
-  void report_candidates();
 
   const Clock& clock_;
   sources::Observer& observer_;
@@ -110,10 +107,7 @@ class TreeRefresher {
   const Config& config_;
   const bool has_cgroup_events_;
   const std::function<void()> rescanned_;
-  exports::Log& log_;
-  ProblemLog problems_;
-  exports::PodFactCounts pod_facts_;
-  std::optional<bool> had_candidates_;  // nullopt: not scanned yet
+  WorkloadReporter reporter_;
   // The first change that was reported and is not part of a rescan.
   std::optional<MonotonicTime> changed_since_ = MonotonicTime{};
   std::optional<MonotonicTime> scan_began_;     // a scan runs

@@ -175,5 +175,41 @@ TEST_F(ClusterAppReportsTest, ReportsPressureOfTheNode) {
   EXPECT_THAT(patches[1].body, HasSubstr("/spec/taints"));
 }
 
+// Removed with its DaemonSet, it leaves a node without its taint and its condition.
+TEST_F(ClusterAppReportsTest, WithdrawsItsReportsOfTheNodeWhenItEnds) {
+  serve(201);
+  v1::AgentStatus status;
+  status.mutable_config();
+  v1::ConditionStatus& condition = *status.add_conditions();
+  condition.set_type("MemoryPressure");
+  condition.set_status(true);
+  agent_->set_status(status);
+  ASSERT_TRUE(run_until([&] { return requests("PATCH", "/nodes/here/status").size() == 1; }));
+  const auto before = requests("PATCH", "/nodes/here").size();
+  answer([](const ApiRequest& request) {
+    return json_answer(
+        200, request.method != "GET"
+                 ? "{}"
+                 : R"({"metadata":{"resourceVersion":"8"},"spec":{"taints":[{"key":)"
+                   R"("forestall.dev/memory-pressure"}]},"status":{"conditions":[{"type":)"
+                   R"("ForestallMemoryPressure","status":"True"}]}})");
+  });
+  EXPECT_TRUE(app_->withdraw(test::kPatience));
+  const auto patches = requests("PATCH", "/nodes/here");
+  ASSERT_EQ(patches.size(), before + 2);
+  EXPECT_THAT(patches[before].body, HasSubstr(R"({"op":"remove","path":"/spec/taints/0"})"));
+  EXPECT_THAT(patches[before + 1].body, HasSubstr(R"("$patch":"delete")"));
+}
+
+TEST_F(ClusterAppReportsTest, EndsWithoutAnAnswerOfTheServer) {
+  serve(201);
+  ASSERT_TRUE(is_watching());
+  answer([](const ApiRequest&) { return test::watch_answer(); });
+  const MonotonicTime begin = clock_.now();
+  EXPECT_FALSE(app_->withdraw(std::chrono::milliseconds(200)));
+  EXPECT_GE(clock_.now() - begin, std::chrono::milliseconds(200));
+  EXPECT_LT(clock_.now() - begin, test::kPatience);
+}
+
 }  // namespace
 }  // namespace forestall::cluster

@@ -184,6 +184,50 @@ TEST_F(NodeReporterTest, ReportsTheLastStateIfItChangesMeanwhile) {
   EXPECT_EQ(reporter_.reported(), kCalm);
 }
 
+TEST_F(NodeReporterTest, WithdrawsConditionAndTaint) {
+  reporter_.withdraw(now_);
+  EXPECT_EQ(play(200, kTainted), kGet);
+  EXPECT_EQ(play(200), kPatch);
+  EXPECT_EQ(last_.body,
+            R"([{"op":"test","path":"/metadata/resourceVersion","value":"9"},)"
+            R"({"op":"remove","path":"/spec/taints/3"},{"op":"remove","path":"/spec/taints/1"}])");
+  EXPECT_EQ(play(200), kPatchStatus);
+  EXPECT_EQ(last_.content_type, "application/strategic-merge-patch+json");
+  EXPECT_EQ(last_.body,
+            R"({"status":{"conditions":[{"type":"ForestallMemoryPressure","$patch":"delete"}]}})");
+  EXPECT_EQ(reporter_.reported()->pressure, Pressure::withdrawn);
+}
+
+TEST_F(NodeReporterTest, WithdrawsWhatTheNodeHasOnly) {
+  reporter_.withdraw(now_);
+  EXPECT_EQ(play(200, kPlain), kGet);
+  EXPECT_EQ(play(200), "") << "neither condition nor taint";
+  EXPECT_EQ(reporter_.reported()->pressure, Pressure::withdrawn);
+}
+
+TEST_F(NodeReporterTest, LeavesTheAnnotationWhenItWithdraws) {
+  set(kAway);
+  EXPECT_EQ(play(200, kUnguarded), kGet);
+  EXPECT_EQ(play(200), kPatchStatus);
+  reporter_.withdraw(now_);
+  EXPECT_EQ(play(200, kUnguarded), kGet);
+  EXPECT_EQ(play(200), kPatchStatus) << "the node is still without an agent";
+}
+
+// A round that is under way ends first; a delay after failures does not count.
+TEST_F(NodeReporterTest, WithdrawsAtOnce) {
+  set(kPressed);
+  EXPECT_EQ(play(200, kPlain), kGet);
+  reporter_.withdraw(now_);
+  EXPECT_EQ(play(200), kPatch);
+  EXPECT_EQ(play(200), kPatchStatus);
+  EXPECT_EQ(reporter_.reported(), kPressed);
+  for (int failed = 0; failed < 9; ++failed) EXPECT_EQ(play(500), kGet);
+  ASSERT_GT(*reporter_.due(), now_);
+  reporter_.withdraw(now_);
+  EXPECT_EQ(reporter_.due(), now_);
+}
+
 TEST_F(NodeReporterTest, BacksOffAfterFailures) {
   set(kPressed);
   const MonotonicTime begin = now_;

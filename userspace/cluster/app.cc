@@ -17,6 +17,9 @@ namespace {
 using exports::LogLevel;
 using exports::LogLine;
 
+// Half of terminationGracePeriodSeconds in scripts/deploy/kubernetes/base/daemonset.yaml.
+constexpr Duration kWithdrawalLongest = std::chrono::seconds(5);
+
 std::uint64_t random_number() {
   std::random_device device;
   return std::uint64_t{device()} << 32 | device();
@@ -91,6 +94,19 @@ Result<void> App::step(int stop_fd, Duration longest) {
     if (each.fd >= 0) fds.push_back(each);
   }
   return client_->wait(fds, std::clamp(left, Duration::zero(), longest));
+}
+
+Result<void> App::withdraw(Duration longest) {
+  const MonotonicTime end = clock_.now() + longest;
+  reports_.withdraw();
+  while (true) {
+    client_->advance();
+    if (reports_.advance_withdrawal()) return {};
+    const MonotonicTime now = clock_.now();
+    if (now >= end) return error("the API server has not accepted it in time");
+    const MonotonicTime due = std::min(end, reports_.withdrawal_due().value_or(end));
+    TRY(client_->wait({}, std::max(due - now, Duration::zero())));
+  }
 }
 
 MonotonicTime App::due() const {
@@ -192,6 +208,12 @@ Result<void> run_app(const AppOptions& options, exports::Log& log) {
     TRY(app->step(stop.get(), std::chrono::hours(1)));
   }
   log.write(LogLevel::info, LogLine("stop"));
+  if (const auto withdrawn = app->withdraw(kWithdrawalLongest); !withdrawn) {
+    log.write(LogLevel::warning,
+              LogLine("node")
+                  .field("problem", withdrawn.error().text())
+                  .field("effect", "its condition and its taint may remain, as last reported"));
+  }
   return {};
 }
 

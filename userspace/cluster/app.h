@@ -41,6 +41,9 @@ class App {
 
   // One round: waits for work, until `stop_fd` is readable or for at most `longest`, and does it.
   [[nodiscard]] Result<void> step(int stop_fd, Duration longest);
+  // Removes the node's condition and taint. Errors: not done within `longest`. No step()
+  // afterwards.
+  [[nodiscard]] Result<void> withdraw(Duration longest);
 
  private:
   App(const AppOptions& options, const Clock& clock, exports::Log& log,

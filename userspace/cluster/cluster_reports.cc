@@ -66,6 +66,13 @@ void ClusterReports::advance() {
   report();
 }
 
+bool ClusterReports::advance_withdrawal() {
+  node_sender_.advance();
+  log_problem(node_problem_, reporter_.problem());
+  return reporter_.reported() &&
+         reporter_.reported()->pressure == NodeCondition::Pressure::withdrawn;
+}
+
 MonotonicTime ClusterReports::due() const {
   MonotonicTime first = status_.due();
   for (const auto& each :

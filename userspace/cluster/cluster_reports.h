@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -45,6 +46,12 @@ class ClusterReports {
 
   // Takes answers and sends what is due. After HttpClient::advance().
   void advance();
+  // Begins to remove what the node's object reports of the agent: this process ends.
+  void withdraw() { reporter_.withdraw(clock_.now()); }
+  // Instead of advance(), after withdraw(). True: it is removed.
+  [[nodiscard]] bool advance_withdrawal();
+  // When advance_withdrawal() next has work in any case; nothing: not by time alone.
+  [[nodiscard]] std::optional<MonotonicTime> withdrawal_due() const { return node_sender_.due(); }
   // What to poll for; fd -1: nothing.
   [[nodiscard]] pollfd poll() const { return status_.poll(); }
   // When advance() next has work in any case.

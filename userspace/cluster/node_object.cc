@@ -25,7 +25,8 @@ std::string_view status_of(Pressure pressure) {
   switch (pressure) {
     case Pressure::yes: return "True";
     case Pressure::no: return "False";
-    case Pressure::unknown: return "Unknown";
+    case Pressure::unknown:
+    case Pressure::withdrawn: break;
   }
   return "Unknown";
 }
@@ -34,7 +35,8 @@ std::string_view reason_of(Pressure pressure) {
   switch (pressure) {
     case Pressure::yes: return "ForestallHasInsufficientMemory";
     case Pressure::no: return "ForestallHasSufficientMemory";
-    case Pressure::unknown: return "ForestallAgentAway";
+    case Pressure::unknown:
+    case Pressure::withdrawn: break;
   }
   return "ForestallAgentAway";
 }
@@ -44,9 +46,10 @@ std::string_view message_of(Pressure pressure) {
     case Pressure::yes:
       return "a memory threshold of the agent is met, or was met a short time ago";
     case Pressure::no: return "no memory threshold of the agent is met";
-    case Pressure::unknown: return "the agent does not answer on its socket";
+    case Pressure::unknown:
+    case Pressure::withdrawn: break;
   }
-  return "";
+  return "the agent does not answer on its socket";
 }
 
 // The operations of a JSON patch (RFC 6902).
@@ -75,8 +78,10 @@ class JsonPatch {
   std::size_t operations_ = 0;
 };
 
-void patch_annotation(const NodeObject& object, bool unguarded, std::int64_t wall,
+void patch_annotation(const NodeObject& object, const NodeCondition& report, std::int64_t wall,
                       JsonPatch& patch) {
+  if (report.pressure == Pressure::withdrawn) return;
+  const bool unguarded = report.unguarded;
   if (object.is_unguarded == unguarded) return;
   const std::string path = "/metadata/annotations/forestall.dev~1unguarded";
   if (!unguarded) {
@@ -119,6 +124,17 @@ void patch_taint(const NodeObject& object, bool wanted, JsonPatch& patch) {
   patch.end();
 }
 
+void write_condition(const NodeObject& object, Pressure pressure, std::int64_t wall,
+                     text::JsonWriter& out) {
+  const std::string_view status = status_of(pressure);
+  out.member("status", status);
+  out.member("reason", reason_of(pressure));
+  out.member("message", message_of(pressure));
+  out.member("lastHeartbeatTime", api_time(wall));
+  // Otherwise the server keeps the time that it has.
+  if (object.condition_status != status) out.member("lastTransitionTime", api_time(wall));
+}
+
 Result<void> read_taints(const text::JsonValue& spec, NodeObject& node) {
   return spec.each_in("taints", [&node](const text::JsonValue& taint) -> Result<void> {
     const std::string key = TRY(taint.text("key"));
@@ -159,13 +175,13 @@ std::optional<kubernetes::OutgoingRequest> node_request(const std::string& node,
                                                         const NodeCondition& report, bool taint,
                                                         std::int64_t wall_seconds) {
   JsonPatch changes;
-  patch_annotation(object, report.unguarded, wall_seconds, changes);
+  patch_annotation(object, report, wall_seconds, changes);
   patch_taint(object, taint && report.pressure == Pressure::yes, changes);
   if (changes.empty()) return std::nullopt;
   JsonPatch patch;
   patch.begin("test", "/metadata/resourceVersion").member("value", object.resource_version);
   patch.end();
-  patch_annotation(object, report.unguarded, wall_seconds, patch);
+  patch_annotation(object, report, wall_seconds, patch);
   patch_taint(object, taint && report.pressure == Pressure::yes, patch);
   kubernetes::OutgoingRequest request;
   request.method = "PATCH";
@@ -176,10 +192,12 @@ std::optional<kubernetes::OutgoingRequest> node_request(const std::string& node,
   return request;
 }
 
-kubernetes::OutgoingRequest condition_request(const std::string& node, const NodeObject& object,
-                                              const NodeCondition& report,
-                                              std::int64_t wall_seconds) {
-  const std::string_view status = status_of(report.pressure);
+std::optional<kubernetes::OutgoingRequest> condition_request(const std::string& node,
+                                                             const NodeObject& object,
+                                                             const NodeCondition& report,
+                                                             std::int64_t wall_seconds) {
+  const bool is_withdrawn = report.pressure == Pressure::withdrawn;
+  if (is_withdrawn && object.condition_status.empty()) return std::nullopt;
   text::JsonWriter out(text::JsonLayout::one_line);
   out.begin_object();
   out.key("status");
@@ -188,12 +206,11 @@ kubernetes::OutgoingRequest condition_request(const std::string& node, const Nod
   out.begin_list();
   out.begin_object();
   out.member("type", kPressureCondition);
-  out.member("status", status);
-  out.member("reason", reason_of(report.pressure));
-  out.member("message", message_of(report.pressure));
-  out.member("lastHeartbeatTime", api_time(wall_seconds));
-  // Otherwise the server keeps the time that it has.
-  if (object.condition_status != status) out.member("lastTransitionTime", api_time(wall_seconds));
+  if (is_withdrawn) {
+    out.member("$patch", "delete");
+  } else {
+    write_condition(object, report.pressure, wall_seconds, out);
+  }
   out.end_object();
   out.end_list();
   out.end_object();

@@ -40,10 +40,9 @@ struct NodeObject {
                                                                       const NodeCondition& report,
                                                                       bool taint,
                                                                       std::int64_t wall_seconds);
-// Sets the condition.
-[[nodiscard]] kubernetes::OutgoingRequest condition_request(const std::string& node,
-                                                            const NodeObject& object,
-                                                            const NodeCondition& report,
-                                                            std::int64_t wall_seconds);
+// Sets or removes the condition; nothing: it is to be removed, and the node has none.
+[[nodiscard]] std::optional<kubernetes::OutgoingRequest> condition_request(
+    const std::string& node, const NodeObject& object, const NodeCondition& report,
+    std::int64_t wall_seconds);
 
 }  // namespace forestall::cluster

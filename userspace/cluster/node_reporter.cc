@@ -20,6 +20,13 @@ void NodeReporter::set(const NodeCondition& report, MonotonicTime now) {
   if (problem_.empty() && step_ == WriteStep::read && !sent_) not_before_ = now;
 }
 
+void NodeReporter::withdraw(MonotonicTime now) {
+  wanted_ = NodeCondition{NodeCondition::Pressure::withdrawn, false};
+  // The delay after a failure may be longer than the process lives.
+  backoff_.reset();
+  if (step_ == WriteStep::read && !sent_) not_before_ = now;
+}
+
 std::optional<KeyedRequest> NodeReporter::next(MonotonicTime now) {
   if (!wanted_ || sent_ || now < not_before_) return std::nullopt;
   kubernetes::OutgoingRequest request;
@@ -31,7 +38,14 @@ std::optional<KeyedRequest> NodeReporter::next(MonotonicTime now) {
     if (change) request = *std::move(change);
     if (!change) step_ = WriteStep::condition;
   }
-  if (step_ == WriteStep::condition) request = condition_request(node_, object_, writing_, wall_());
+  if (step_ == WriteStep::condition) {
+    auto condition = condition_request(node_, object_, writing_, wall_());
+    if (!condition) {
+      written(now);
+      return std::nullopt;
+    }
+    request = *std::move(condition);
+  }
   sent_ = true;
   return KeyedRequest{"node", std::move(request)};
 }
@@ -64,14 +78,16 @@ void NodeReporter::accepted(std::string_view body, MonotonicTime now) {
       return;
     }
     case WriteStep::change: step_ = WriteStep::condition; return;
-    case WriteStep::condition:
-      problem_.clear();
-      backoff_.reset();
-      reported_ = writing_;
-      step_ = WriteStep::read;
-      not_before_ = writing_ == *wanted_ ? now + kHeartbeat : now;
-      return;
+    case WriteStep::condition: return written(now);
   }
+}
+
+void NodeReporter::written(MonotonicTime now) {
+  problem_.clear();
+  backoff_.reset();
+  reported_ = writing_;
+  step_ = WriteStep::read;
+  not_before_ = writing_ == *wanted_ ? now + kHeartbeat : now;
 }
 
 std::optional<MonotonicTime> NodeReporter::due() const {

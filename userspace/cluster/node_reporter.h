@@ -30,6 +30,8 @@ class NodeReporter final : public RequestSource {
       : node_(std::move(node)), taint_(taint), wall_(std::move(wall)), chance_(std::move(chance)) {}
 
   void set(const NodeCondition& report, MonotonicTime now);
+  // Removes the condition and the taint, at once. No set() afterwards.
+  void withdraw(MonotonicTime now);
   [[nodiscard]] std::optional<KeyedRequest> next(MonotonicTime now) override;
   void answered(std::string_view key, const kubernetes::ResponseHead& head, std::string_view body,
                 const std::optional<Error>& failure, MonotonicTime now) override;
@@ -43,6 +45,7 @@ class NodeReporter final : public RequestSource {
   enum class WriteStep : std::uint8_t { read, change, condition };
 
   void accepted(std::string_view body, MonotonicTime now);
+  void written(MonotonicTime now);
 
   const std::string node_;
   const bool taint_;

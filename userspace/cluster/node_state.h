@@ -12,7 +12,12 @@
 namespace forestall::cluster {
 
 struct NodeCondition {
-  enum class Pressure : std::uint8_t { unknown, no, yes };
+  enum class Pressure : std::uint8_t {
+    unknown,
+    no,
+    yes,
+    withdrawn,  // the node has neither condition nor taint; the annotation stays as it is
+  };
 
   Pressure pressure = Pressure::unknown;
   bool unguarded = true;

@@ -28,11 +28,15 @@ ClusterReports::ClusterReports(const Options& options, kubernetes::HttpClient& c
       targets_(wall_clock_seconds, chances()),
       state_(clock.now()),
       reporter_(options.node, options.taint, wall_clock_seconds, chances()),
-      status_(options.socket, clock,
-              [this](const v1::AgentStatus& status) { state_.answered(status, clock_.now()); }),
+      status_(options.socket, clock, [this](const v1::AgentStatus& status) { answered(status); }),
       event_sender_(client, events_, clock, EventSeries::kRequestsMax),
       target_sender_(client, targets_, clock, DisruptionTargets::kRequestsMax),
       node_sender_(client, reporter_, clock, 1) {}
+
+void ClusterReports::answered(const v1::AgentStatus& status) {
+  state_.answered(status, clock_.now());
+  if (status.has_config()) cgroup_root_ = status.config().cgroup_root();
+}
 
 void ClusterReports::killed(const KilledPod& pod) {
   ClusterEvent event;
@@ -48,7 +52,7 @@ void ClusterReports::killed(const KilledPod& pod) {
 void ClusterReports::killed_by_kernel(const KernelKill& kill) {
   ClusterEvent event;
   event.subject = {"Node", "", node_, node_};
-  if (const Pod* pod = pods_.of_cgroup(kill.cgroup)) {
+  if (const Pod* pod = pods_.of_cgroup(kill.cgroup, cgroup_root_)) {
     event.subject = {"Pod", pod->pod_namespace, pod->name, pod->uid};
   }
   event.reason = "KernelOOMKilled";

@@ -66,7 +66,10 @@ class ClusterReports {
   void report();
   void log_problem(Problem& problem, const std::string& text);
 
+  void answered(const v1::AgentStatus& status);
+
   const std::string node_;
+  std::string cgroup_root_ = "/";  // of the pods, as the agent reports it
   const NodePods& pods_;
   const Clock& clock_;
   exports::Log& log_;

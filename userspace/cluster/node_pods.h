@@ -45,10 +45,10 @@ class NodePods final : public kubernetes::ObjectSink {
   // The API server has the node.
   void node_exists() { node_exists_ = true; }
   [[nodiscard]] std::size_t size() const { return pods_.size(); }
-  // The pod whose processes are in the cgroup `path` or above it; null: none that is known, or a
-  // static pod, which any tenant's pod may claim to mirror. A tenant names cgroups below its own
-  // pod's only, and these do not matter.
-  [[nodiscard]] const Pod* of_cgroup(std::string_view path) const;
+  // The pod whose cgroup is at or above `path`; null: none that is known, or a static pod, which
+  // any tenant's pod may claim to mirror. `root`: the kubelet's cgroupRoot. Only the kubelet names
+  // cgroups where the pods' cgroups are; users and tenants may use the same names anywhere else.
+  [[nodiscard]] const Pod* of_cgroup(std::string_view path, const std::string& root) const;
   // Whether take_changes() has some.
   [[nodiscard]] bool has_changes() const { return !changed_.empty(); }
   // Pods that could not be read; the agent infers their facts.

@@ -197,11 +197,11 @@ TEST(Metrics, AReloadIsReportedWithItsTime) {
   EXPECT_GE(at_start.at(at), before - 1e-3);
   EXPECT_LE(at_start.at(at), now() + 1e-3);
   const double again = now();
-  metrics.reloaded(false);
+  metrics.record_reload(false);
   const auto after = series_of(metrics);
   EXPECT_THAT(after, Contains(Pair(well, 0)));
   EXPECT_GE(after.at(at), again - 1e-3);
-  metrics.reloaded(true);
+  metrics.record_reload(true);
   EXPECT_THAT(series_of(metrics), Contains(Pair(well, 1)));
 }
 

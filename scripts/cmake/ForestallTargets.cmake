@@ -128,6 +128,15 @@ function(forestall_optimize_less target)
   endif()
 endfunction()
 
+# forestall_companion(NAME) is for a program that `forestall` executes (cli/companion_program.h): in a
+# build tree it is in the same folder as forestall, and it has only the functions that it calls.
+function(forestall_companion name)
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/userspace/cli")
+  target_link_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:LINKER:--gc-sections>)
+  install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/forestall")
+endfunction()
+
 # forestall_layer(NAME SOURCES file... [DEPENDS target...] [PRIVATE_DEPENDS target...]
 #                 [PRECOMPILE kind])
 # defines the static library forestall_NAME from the files of this folder.

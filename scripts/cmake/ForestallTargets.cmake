@@ -81,7 +81,7 @@ function(forestall_precompile target kind)
   target_precompile_headers(${target} REUSE_FROM ${owner})
 endfunction()
 
-# Compiles the files of a layer a few at a time, which parses each header less often: a whole build
+# Compiles many files of a layer at a time, which parses each header less often: a whole build
 # takes a third of the time, and a build after a small change takes longer.
 option(FORESTALL_UNITY "Compile several source files at once" OFF)
 function(forestall_unity target files)
@@ -153,7 +153,7 @@ function(forestall_layer name)
   if(NOT name IN_LIST forestall_fast_layers)
     forestall_optimize_less(forestall_${name})
   endif()
-  forestall_unity(forestall_${name} 12)
+  forestall_unity(forestall_${name} 26)
 endfunction()
 
 # All tests labelled `threads`: the stage `tsan` builds only these.

@@ -158,7 +158,7 @@ std::string decision_sentence(const Record& record) {
     const Workload& victim = decision.considered[eviction.candidate].sample.workload;
     std::string text = "evicting " + logfmt_value(victim.name) + ": " + cause_of(decision);
     if (decision.reason == Reason::guard_shot) text += "; completes a kill by the guard";
-    if (!eviction.at_once) text += "; grace " + to_string(eviction.grace);
+    if (!eviction.at_once) text += "; grace " + forestall::to_string(eviction.grace);
     if (decision.evictions.size() > 1) {
       text += fmt::format("; and {} more", decision.evictions.size() - 1);
     }

@@ -29,16 +29,17 @@ namespace {
 using GuardSkeleton = std::unique_ptr<forestall_guard, BpfDeleter<&forestall_guard::destroy>>;
 
 // The memory-mapped array `guard_slots`, which the programs share.
-class MappedSlots {
+class MappedGuardSlots {
  public:
-  static Result<MappedSlots> map(int fd) {
+  static Result<MappedGuardSlots> map(int fd) {
     void* address = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (address == MAP_FAILED) return errno_error("mmap", "BPF map guard_slots");
-    return MappedSlots(static_cast<abi_guard_slot*>(address));
+    return MappedGuardSlots(static_cast<abi_guard_slot*>(address));
   }
-  MappedSlots(MappedSlots&& other) noexcept : slots_(std::exchange(other.slots_, nullptr)) {}
-  MappedSlots& operator=(MappedSlots&&) = delete;
-  ~MappedSlots() {
+  MappedGuardSlots(MappedGuardSlots&& other) noexcept
+      : slots_(std::exchange(other.slots_, nullptr)) {}
+  MappedGuardSlots& operator=(MappedGuardSlots&&) = delete;
+  ~MappedGuardSlots() {
     if (slots_ != nullptr) ::munmap(slots_, bytes());
   }
 
@@ -62,7 +63,7 @@ class MappedSlots {
  private:
   // The kernel rounds a value up to a multiple of 8 bytes, which abi_guard_slot already is.
   static std::size_t bytes() { return ABI_GUARD_SLOTS * sizeof(abi_guard_slot); }
-  explicit MappedSlots(abi_guard_slot* slots) : slots_(slots) {}
+  explicit MappedGuardSlots(abi_guard_slot* slots) : slots_(slots) {}
   abi_guard_slot* slots_;
 };
 
@@ -133,7 +134,7 @@ class GuardPrograms::Loaded {
   std::vector<std::uint32_t> cpus_;
   std::array<Slot, ABI_GUARD_SLOTS> slots_;
   std::map<std::uint64_t, __u32> protected_;  // as in the BPF map
-  std::optional<MappedSlots> mapped_;
+  std::optional<MappedGuardSlots> mapped_;
   std::uint64_t dropped_ = 0;  // dropped reports that drain() has handled
   const std::function<void(const abi_guard_report&)>* visit_ = nullptr;
   std::unique_ptr<base::JobThread> starter_;  // last: it uses the above
@@ -162,7 +163,7 @@ Result<void> GuardPrograms::Loaded::start() {
   cpus_ = possible_numbers("/sys/devices/system/cpu/possible");
   if (cpus_.empty()) cpus_ = {0};
   if (cpus_.size() > ABI_GUARD_CPUS) cpus_.resize(ABI_GUARD_CPUS);
-  mapped_.emplace(TRY(MappedSlots::map(bpf_map__fd(skeleton->maps.guard_slots))));
+  mapped_.emplace(TRY(MappedGuardSlots::map(bpf_map__fd(skeleton->maps.guard_slots))));
   const auto visit = [](void* self, void* record, std::size_t size) {
     if (size >= sizeof(abi_guard_report)) {
       static_cast<Loaded*>(self)->note(*static_cast<const abi_guard_report*>(record));

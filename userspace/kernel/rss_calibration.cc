@@ -22,7 +22,7 @@ namespace forestall::kernel {
 namespace {
 
 // Steps to try. At each, both ways agree by chance with a probability of about one in the batch.
-constexpr int kTries = 8;
+constexpr int kCalibrationTries = 8;
 // Reads of the child on its way to one step: each growth misses by the page tables it needs.
 constexpr int kEvaluations = 8;
 // The last pages before a step, which the child touches one by one; each counts at once.
@@ -54,7 +54,7 @@ Result<Pages> memory_and_swap() {
 }
 
 // A request to the child: map this many shared pages, then touch this many of its own.
-struct Order {
+struct GrowOrder {
   Pages shared = 0;
   Pages own = 0;
 };
@@ -75,7 +75,7 @@ struct Growth {
   for (;;) {
     char done = 'd';
     if (send(growth.orders, &done, 1, MSG_NOSIGNAL) != 1) _exit(2);
-    Order order;
+    GrowOrder order;
     if (read(growth.orders, &order, sizeof(order)) != sizeof(order)) _exit(0);
     for (Pages left = order.shared; left > 0; left -= kShared) {
       const auto bytes = static_cast<std::size_t>(std::min(left, kShared)) * growth.page;
@@ -104,7 +104,7 @@ class GrowingChild {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   // Waits until the child has grown.
-  Result<void> grow(const Order& order);
+  Result<void> grow(const GrowOrder& order);
   Result<void> adjust(std::int32_t oom_score_adj);
   Result<std::int64_t> number(const char* file);
   // Own pages that the child has not touched yet.
@@ -168,7 +168,7 @@ Result<void> GrowingChild::wait_done() {
   return {};
 }
 
-Result<void> GrowingChild::grow(const Order& order) {
+Result<void> GrowingChild::grow(const GrowOrder& order) {
   if (order.own > left_) return error("the child has grown to its limit");
   left_ -= order.own;
   if (send(orders_.get(), &order, sizeof(order), MSG_NOSIGNAL) != sizeof(order)) {
@@ -226,7 +226,7 @@ Result<Pages> Experiment::approach(Pages pages) {
     if (lacking <= 0) return have;
     // Page tables add at most one page for every 512 mapped ones.
     const Pages shared = lacking > kSingly ? lacking - lacking / kSingly * 2 - kShared : 0;
-    TRY(child_.grow(shared > 0 ? Order{shared, 0} : Order{0, lacking}));
+    TRY(child_.grow(shared > 0 ? GrowOrder{shared, 0} : GrowOrder{0, lacking}));
   }
   return error("the child did not reach the step");
 }
@@ -272,7 +272,7 @@ Result<Verdict> experiment(const ReadTask& read, MonotonicTime deadline) {
   }
   Experiment steps(read, *child, total);
   Verdict verdict;
-  for (int i = 0; i < kTries && !verdict.counting; ++i) verdict = TRY(steps.try_step());
+  for (int i = 0; i < kCalibrationTries && !verdict.counting; ++i) verdict = TRY(steps.try_step());
   return verdict;
 }
 

@@ -35,7 +35,7 @@ struct TraceProgram {
 };
 
 // The programs that count pages serve several kinds of reclaim, so they are listed for each.
-constexpr auto kPrograms = std::to_array<TraceProgram>({
+constexpr auto kTracePrograms = std::to_array<TraceProgram>({
     {"memcg_reclaim_begin", ABI_TRACE_memcg_reclaim, Hook::tracepoint,
      "mm_vmscan_memcg_reclaim_begin"},
     {"memcg_reclaim_end", ABI_TRACE_memcg_reclaim, Hook::tracepoint, "mm_vmscan_memcg_reclaim_end"},
@@ -141,7 +141,7 @@ void TracePrograms::Loaded::plan(const TraceSelection& selection, const FeatureS
   for (std::size_t i = 0; i < ABI_TRACE_KIND_COUNT; ++i) {
     if (!selection.kinds.test(i)) continue;
     TraceKindReport report{static_cast<abi_trace_kind>(i)};
-    for (const TraceProgram& program : kPrograms) {
+    for (const TraceProgram& program : kTracePrograms) {
       if (program.kind != report.kind || report.state != FeatureState::in_use) continue;
       if (program.hook == Hook::function && has(disabled, Feature::bpf_stall)) {
         report = {report.kind, FeatureState::forced_off, "--disable-feature bpf_stall"};
@@ -157,7 +157,7 @@ void TracePrograms::Loaded::plan(const TraceSelection& selection, const FeatureS
 }
 
 bool TracePrograms::Loaded::wanted(std::string_view name) const {
-  return std::ranges::any_of(kPrograms, [&](const TraceProgram& program) {
+  return std::ranges::any_of(kTracePrograms, [&](const TraceProgram& program) {
     return program.name == name && std::ranges::any_of(reports, [&](const auto& report) {
              return report.kind == program.kind && report.state == FeatureState::in_use;
            });
@@ -205,7 +205,7 @@ Result<void> TracePrograms::Loaded::try_load(const TraceSelection& selection,
 void TracePrograms::Loaded::attach_kind(TraceKindReport& report) {
   const BpfLog log;
   std::string hooks;
-  for (const TraceProgram& program : kPrograms) {
+  for (const TraceProgram& program : kTracePrograms) {
     if (program.kind != report.kind) continue;
     bpf_link** link = link_of(*skeleton, program.name);
     if (*link == nullptr) {
@@ -226,7 +226,7 @@ void TracePrograms::Loaded::attach() {
     if (report.state == FeatureState::in_use) attach_kind(report);
   }
   // Programs that only a refused kind uses.
-  for (const TraceProgram& program : kPrograms) {
+  for (const TraceProgram& program : kTracePrograms) {
     bpf_link** link = link_of(*skeleton, program.name);
     if (*link == nullptr || wanted(program.name)) continue;
     bpf_link__destroy(*link);

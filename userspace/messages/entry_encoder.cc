@@ -49,7 +49,7 @@ void put_decision(const Decision& decision, const SampleIndex& samples,
     v1::Candidate& added = *out.mutable_decision()->add_considered();
     const std::uint32_t sample = samples.find(candidate.sample);
     out.add_samples(sample);
-    if (sample == 0) *added.mutable_sample() = to_proto(candidate.sample);
+    if (sample == 0) *added.mutable_sample() = messages::to_proto(candidate.sample);
     put_rank(candidate, added);
   }
 }

@@ -13,9 +13,9 @@ namespace forestall::messages {
 namespace {
 
 // Enough for an observation of about 30 pods: then a line allocates only its model.
-constexpr std::size_t kFirstBlock = std::size_t{64} << 10;
+constexpr std::size_t kFirstLineBlock = std::size_t{64} << 10;
 
-google::protobuf::ArenaOptions in_block(std::vector<char>& block) {
+google::protobuf::ArenaOptions in_line_block(std::vector<char>& block) {
   google::protobuf::ArenaOptions options;
   options.initial_block = block.data();
   options.initial_block_size = block.size();
@@ -25,8 +25,8 @@ google::protobuf::ArenaOptions in_block(std::vector<char>& block) {
 }  // namespace
 
 struct ObservationLineReader::Buffers {
-  std::vector<char> block = std::vector<char>(kFirstBlock);
-  google::protobuf::Arena arena{in_block(block)};
+  std::vector<char> block = std::vector<char>(kFirstLineBlock);
+  google::protobuf::Arena arena{in_line_block(block)};
   JsonReader json;
 
   // Blocks beyond the arena's first one are freed before the next line.

@@ -57,7 +57,7 @@ struct QuantityParts {
   std::string_view suffix;
 };
 
-bool is_digit(char c) {
+bool is_decimal_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
@@ -82,10 +82,10 @@ std::optional<QuantityParts> split(std::string_view text) {
   parts.has_digits = !take_while(text, [](char c) { return c == '0'; }).empty();
   // Only a sign and zeros is a plain zero, even without a digit.
   if (text.empty()) parts.has_digits = true;
-  parts.integer = take_while(text, is_digit);
+  parts.integer = take_while(text, is_decimal_digit);
   if (text.starts_with('.')) {
     text.remove_prefix(1);
-    parts.fraction = take_while(text, is_digit);
+    parts.fraction = take_while(text, is_decimal_digit);
   }
   parts.has_digits |= !parts.integer.empty() || !parts.fraction.empty();
 
@@ -94,7 +94,7 @@ std::optional<QuantityParts> split(std::string_view text) {
     return std::string_view("eEinumkKMGTP").find(c) != std::string_view::npos;
   });
   skip_sign(text);
-  take_while(text, is_digit);
+  take_while(text, is_decimal_digit);
   if (!text.empty()) return std::nullopt;
   return parts;
 }
@@ -103,7 +103,7 @@ std::optional<QuantityParts> split(std::string_view text) {
 std::optional<std::int64_t> parse_exponent(std::string_view text) {
   if (text.starts_with('+')) {
     text.remove_prefix(1);
-    if (text.empty() || !is_digit(text.front())) return std::nullopt;
+    if (text.empty() || !is_decimal_digit(text.front())) return std::nullopt;
   }
   const auto exponent = parse_i64(text);
   if (!exponent || *exponent > kExponentMax || *exponent < -kExponentMax) return std::nullopt;
@@ -162,13 +162,13 @@ Wide scale_decimal(const QuantityParts& parts, std::int64_t exponent) {
 
 // |integer.fraction| * 2^exponent in nanos, rounded up; capped at 2^63-1 units.
 Wide scale_binary(const QuantityParts& parts, int exponent) {
-  constexpr Wide kUnits = static_cast<Wide>(kNanosPerUnit);
-  constexpr Wide kCap = static_cast<Wide>(kInt64Max) * kUnits;
+  constexpr Wide kNanos = static_cast<Wide>(kNanosPerUnit);
+  constexpr Wide kCap = static_cast<Wide>(kInt64Max) * kNanos;
   const Wide whole = read_digits(parts.integer);
   if (whole > (static_cast<Wide>(kInt64Max) >> exponent)) return kCap;
   // Horner's rule from the last digit: dividing by ten at every step keeps the floor exact, and any
   // remainder means that the true value is larger. At most 2^60 * 10^9 * 10.
-  const Wide unit = kUnits << exponent;
+  const Wide unit = kNanos << exponent;
   Wide part = 0;
   bool inexact = false;
   for (auto digit = parts.fraction.rbegin(); digit != parts.fraction.rend(); ++digit) {
@@ -237,8 +237,8 @@ Wide magnitude(__int128 value) {
 
 std::int64_t Quantity::value() const {
   const Wide size = magnitude(nanos);
-  constexpr Wide kUnits = static_cast<Wide>(kNanosPerUnit);
-  const Wide units = size / kUnits + (size % kUnits != 0 ? 1 : 0);
+  constexpr Wide kNanos = static_cast<Wide>(kNanosPerUnit);
+  const Wide units = size / kNanos + (size % kNanos != 0 ? 1 : 0);
   if (nanos < 0) {
     if (units > static_cast<Wide>(kInt64Max)) return std::numeric_limits<std::int64_t>::min();
     return -static_cast<std::int64_t>(units);
@@ -253,12 +253,12 @@ std::string Quantity::text() const {
   if (nanos == 0) return "0";
   const std::string sign = nanos < 0 ? "-" : "";
   const Wide size = magnitude(nanos);
-  constexpr Wide kUnits = static_cast<Wide>(kNanosPerUnit);
+  constexpr Wide kNanos = static_cast<Wide>(kNanosPerUnit);
   if (format != QuantityFormat::binary_si) return sign + canonical_decimal(size, format);
-  if (size < 1024 * kUnits || size % kUnits != 0) {
+  if (size < 1024 * kNanos || size % kNanos != 0) {
     return sign + canonical_decimal(size, QuantityFormat::decimal_si);
   }
-  return sign + canonical_binary(size / kUnits);
+  return sign + canonical_binary(size / kNanos);
 }
 
 Result<Quantity> parse_quantity(std::string_view text) {

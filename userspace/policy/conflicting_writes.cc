@@ -30,7 +30,7 @@ std::string writes_memory_high(const Config& agent) {
   return settings;
 }
 
-void memory_high(const OverlapInput& input, std::vector<Advice>& advice) {
+void memory_high_written(const OverlapInput& input, std::vector<Advice>& advice) {
   const std::string settings = writes_memory_high(input.agent);
   if (settings.empty()) return;
   if (!input.kubelet_writes_memory_high) {
@@ -74,7 +74,7 @@ void throttled_before(const OverlapInput& input, std::vector<Advice>& advice) {
 std::vector<Advice> conflicting_writes(const OverlapInput& input) {
   std::vector<Advice> advice;
   if (input.cgroup_v2.value_or(true)) {  // cgroup v1 has no memory.high
-    memory_high(input, advice);
+    memory_high_written(input, advice);
     throttled_before(input, advice);
   }
   if (input.agent.oom_score_adj == OomScoreAdj::enforce && !input.agent.dry_run) {

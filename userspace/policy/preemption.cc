@@ -24,7 +24,7 @@ constexpr std::size_t kCpu = 1;
 constexpr std::size_t kMemory = 2;
 using Amounts = std::array<std::int64_t, kResources.size()>;
 
-std::int64_t value_of(const std::optional<Quantity>& amount) {
+std::int64_t whole_of(const std::optional<Quantity>& amount) {
   return amount ? amount->value() : 0;
 }
 
@@ -48,8 +48,8 @@ std::int64_t minus(std::int64_t a, std::int64_t b) {
 
 Amounts requests_of(const Pod& pod) {
   const ResourceList requests = pod_requests(pod);
-  return {1, milli_of(requests.cpu), value_of(requests.memory),
-          value_of(requests.ephemeral_storage)};
+  return {1, milli_of(requests.cpu), whole_of(requests.memory),
+          whole_of(requests.ephemeral_storage)};
 }
 
 struct Choice {

@@ -19,11 +19,11 @@ namespace {
 
 using kernel::HeldFile;
 
-constexpr Duration kShortest = std::chrono::milliseconds(1);
-constexpr Duration kLongest = std::chrono::seconds(10);
+constexpr Duration kShortestPoll = std::chrono::milliseconds(1);
+constexpr Duration kLongestPoll = std::chrono::seconds(10);
 // A met and reported line is not urgent: the loop evaluates on its own while it stays met, and a
 // read here only covers what that may miss.
-constexpr Duration kReported = std::chrono::milliseconds(100);
+constexpr Duration kReportedPause = std::chrono::milliseconds(100);
 // Growth after the last report that is reported although the line was met before.
 constexpr Bytes kReportedStep = mib(16);
 // Reported, but the loop did not find it met: usage has fallen since, or the loop reads another
@@ -55,11 +55,11 @@ std::int64_t possible_fill_rate(unsigned cpus) {
 }
 
 Duration interval_for(Bytes headroom, std::int64_t bytes_per_second) {
-  if (headroom <= Bytes{0}) return kShortest;
+  if (headroom <= Bytes{0}) return kShortestPoll;
   const auto seconds = static_cast<double>(headroom.count) / static_cast<double>(bytes_per_second);
-  if (seconds >= std::chrono::duration<double>(kLongest).count()) return kLongest;
+  if (seconds >= std::chrono::duration<double>(kLongestPoll).count()) return kLongestPoll;
   const auto exact = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-  return std::max(exact, kShortest);
+  return std::max(exact, kShortestPoll);
 }
 
 // The result of a read. Two of the kinds differ by inactive_file: a step from one to the other is
@@ -157,7 +157,7 @@ Duration PollSource::sleep_of(const Watch& watch, Bytes headroom) const {
 void PollSource::schedule(Watch& watch, Bytes headroom, MonotonicTime now) {
   if (headroom <= Bytes{0}) {
     if (!watch.reported) watch.reported = watch.floor_line - headroom;
-    watch.due = now + kReported;
+    watch.due = now + kReportedPause;
     return;
   }
   const auto sleep = sleep_of(watch, headroom);
@@ -219,7 +219,7 @@ std::optional<PollSource::WorkingSetReading> PollSource::evaluate(const Watch& w
 
 void PollSource::learn_rate(Watch& watch, const WorkingSetReading& reading, MonotonicTime now) {
   const auto elapsed = now - watch.last_at;
-  if (watch.last && watch.last->kind == reading.kind && elapsed >= kShortest) {
+  if (watch.last && watch.last->kind == reading.kind && elapsed >= kShortestPoll) {
     const auto growth = std::max(reading.amount - watch.last->amount, Bytes{0});
     const auto rate =
         static_cast<double>(growth.count) / std::chrono::duration<double>(elapsed).count();
@@ -261,7 +261,7 @@ void PollSource::evaluate_watch(Watch& watch, const WorkingSetReading& reading, 
     watch.due = now + sleep_of(watch, headroom);
     if (!warns) return;
   } else {
-    watch.due = now + kReported;
+    watch.due = now + kReportedPause;
     if (watch.reported && reading.amount < *watch.reported + kReportedStep) return;
     watch.reported = reading.amount;
     take_crossing(watch);
@@ -278,7 +278,7 @@ void PollSource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
     if (watch->due > now) continue;
     const auto reading = evaluate(*watch);
     if (!reading) {
-      watch->due = now + kLongest;  // removed: the next arm() drops it
+      watch->due = now + kLongestPoll;  // removed: the next arm() drops it
       continue;
     }
     learn_rate(*watch, *reading, now);
@@ -288,9 +288,9 @@ void PollSource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
 }
 
 void PollSource::set_timer(MonotonicTime now) {
-  Duration interval = kLongest;
+  Duration interval = kLongestPoll;
   for (const auto& [key, watch] : watches_) interval = std::min(interval, watch->due - now);
-  interval = watches_.empty() ? Duration::zero() : std::max(interval, kShortest);
+  interval = watches_.empty() ? Duration::zero() : std::max(interval, kShortestPoll);
   interval_ = interval;
   itimerspec when{};
   when.it_value.tv_sec = interval / std::chrono::seconds(1);

@@ -36,8 +36,6 @@ CompletedValue argument_of(const CLI::Option& option) {
   return value;
 }
 
-// A nested subcommand, such as `rebalance simulate`, is offered as an argument, and its options are
-// those of the command.
 CompletedCommand completed(const CLI::App& command) {
   CompletedCommand out;
   out.name = command.get_name();
@@ -53,6 +51,13 @@ CompletedCommand completed(const CLI::App& command) {
     added.help = option->get_description();
     added.value = value_of(*option);
   }
+  return out;
+}
+
+// A nested subcommand, such as `rebalance simulate`, is offered as an argument, and its options are
+// those of the command.
+CompletedCommand completed_with_nested(const CLI::App& command) {
+  CompletedCommand out = completed(command);
   for (const CLI::App* nested : command.get_subcommands({})) {
     out.arguments.kind = Kind::words;
     out.arguments.words.push_back(nested->get_name());
@@ -70,7 +75,7 @@ std::vector<CompletedCommand> command_tree(const CLI::App& app) {
   std::vector<CompletedCommand> commands{completed(app)};
   CompletedValue names{Kind::words};
   for (const CLI::App* command : app.get_subcommands({})) {
-    commands.push_back(completed(*command));
+    commands.push_back(completed_with_nested(*command));
     names.words.push_back(command->get_name());
   }
   commands.front().arguments = names;

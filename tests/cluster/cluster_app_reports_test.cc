@@ -139,7 +139,7 @@ TEST_F(ClusterAppReportsTest, ReportsAKillByTheKernel) {
   v1::OomKillEvent& kill = *record.mutable_oom_kill()->mutable_event();
   record.mutable_oom_kill()->set_inaction(v1::OomKill::NOT_WATCHED);
   kill.mutable_victim()->set_pid(42);
-  kill.set_path("/kubepods/burstable/poda/c1/podb");
+  kill.set_path("/kubepods/besteffort/poda/c1/podb");
   agent_->report(record);
   kill.set_path("/system.slice/x.service");
   agent_->report(record);

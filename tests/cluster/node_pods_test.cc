@@ -33,6 +33,15 @@ std::string pod(const std::string& uid, const std::string& spec = "",
       uid, uid, annotations, spec.empty() ? "" : ",", spec);
 }
 
+constexpr const char* kBurstable =
+    R"("initContainers":[{"name":"i","resources":{"requests":{"memory":"1Mi"}}}])";
+
+std::string guaranteed(const std::string& uid) {
+  std::string text = pod(uid);
+  text.insert(text.size() - 1, R"(,"status":{"qosClass":"Guaranteed"})");
+  return text;
+}
+
 std::string mirror(const std::string& uid, const std::string& hash, const std::string& spec = "") {
   return pod(uid, spec,
              fmt::format(R"("kubernetes.io/config.mirror":"{}","kubernetes.io/config.hash":"{}",)"
@@ -292,23 +301,28 @@ TEST_F(NodePodsTest, IsNotCompleteBeforeAPodOrTheNodeIsKnown) {
 
 TEST_F(NodePodsTest, FindsThePodOfACgroup) {
   const std::string uid = "0f5a7a4e-1111-2222-3333-444455556666";
-  ASSERT_TRUE(list({pod(uid), pod("b"), mirror("m", kHash)}));
+  ASSERT_TRUE(list({pod(uid), pod("b", kBurstable), guaranteed("g"), mirror("m", kHash)}));
   const auto name_of = [this](std::string_view path, const std::string& root = "/") {
     const Pod* found = pods_.of_cgroup(path, root);
     return found == nullptr ? "none" : found->name;
   };
-  EXPECT_EQ(name_of("/kubepods/burstable/pod" + uid + "/c1"), "n-" + uid);
+  EXPECT_EQ(name_of("/kubepods/besteffort/pod" + uid + "/c1"), "n-" + uid);
   EXPECT_EQ(name_of("/kubepods/besteffort/pod" + uid), "n-" + uid);
-  EXPECT_EQ(name_of("/kubepods/pod" + uid + "/c1/podb"), "n-" + uid) << "a cgroup of the tenant";
-  EXPECT_EQ(name_of("/a/b/kubepods/podb/c1", "/a/b"), "n-b");
+  EXPECT_EQ(name_of("/kubepods/burstable/pod" + uid), "none") << "it is BestEffort";
+  EXPECT_EQ(name_of("/kubepods/podg/c1/podb"), "n-g") << "a cgroup of the tenant";
+  EXPECT_EQ(name_of("/kubepods/podg/kubepods/burstable/podb"), "n-g") << "and another one";
+  EXPECT_EQ(name_of("/a/b/kubepods/burstable/podb/c1", "/a/b"), "n-b");
   const std::string systemd = "pod0f5a7a4e_1111_2222_3333_444455556666.slice";
   EXPECT_EQ(name_of("/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/"
                     "kubelet-kubepods-besteffort-" +
                         systemd + "/cri-containerd-c1.scope",
                     "/kubelet"),
             "n-" + uid);
-  EXPECT_EQ(name_of("/kubepods.slice/kubepods-" + systemd + "/crio-c1.scope"), "n-" + uid);
-  EXPECT_EQ(name_of("/kubepods/pod" + std::string(kHash) + "/c1"), "none") << "a static pod";
+  EXPECT_EQ(name_of("/kubepods.slice/kubepods-podg.slice/crio-c1.scope"), "n-g");
+  EXPECT_EQ(name_of("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podb.slice"),
+            "n-b");
+  EXPECT_EQ(name_of("/kubepods/besteffort/pod" + std::string(kHash) + "/c1"), "none")
+      << "a static pod";
   for (const char* path : {"", "/", "/pod", "/system.slice/ssh.service", "/kubepods/podx/c1",
                            "podb.", "/kubepods-pod.slice", "/kubepods", "/kubepods/",
                            "/kubepods.slice/kubepods-pod.slice", "/kubepods.slice/x"}) {
@@ -318,20 +332,22 @@ TEST_F(NodePodsTest, FindsThePodOfACgroup) {
 
 // A user with a delegated cgroup, and root in a container, make cgroups of any name.
 TEST_F(NodePodsTest, FindsNoPodForACgroupThatAnotherHasMade) {
-  ASSERT_TRUE(list({pod("b")}));
-  for (const char* path :
-       {"/user.slice/user-1000.slice/user@1000.service/podb", "/podb", "/burstable/podb",
-        "/user.slice/user-1000.slice/user@1000.service/kubepods/podb",
-        "/user.slice/user@1000.service/kubepods.slice/kubepods-podb.slice",
-        "/system.slice/x.service/kubepods/burstable/podb", "/kubepods/podx/podb",
-        "/kubepods/burstable/podx/podb", "/kubepods/burstable/besteffort/podb", "/kubepodsb/podb",
-        "/kubepods/x-podb.slice", "/kubepods/kubepods-podb.slice", "/kubepods.slice/podb",
-        "/kubepods.slice/kubepods-burstable-podb.slice",
-        "/kubepods.slice/kubepods-burstable.slice/kubepods-podb.slice",
-        "/kubepods.slice/kubepods-burstable.slice/kubepods-besteffort-podb.slice",
-        "/kubepods.slice/kubepods-podb"}) {
-    const Pod* found = pods_.of_cgroup(path, "/");
-    EXPECT_EQ(found, nullptr) << path;
+  for (const std::string& each : {pod("b"), pod("b", kBurstable), guaranteed("b")}) {
+    ASSERT_TRUE(list({each}));
+    for (const char* path :
+         {"/user.slice/user-1000.slice/user@1000.service/podb", "/podb", "/burstable/podb",
+          "/user.slice/user-1000.slice/user@1000.service/kubepods/podb",
+          "/user.slice/user@1000.service/kubepods.slice/kubepods-podb.slice",
+          "/system.slice/x.service/kubepods/burstable/podb", "/kubepods/podx/podb",
+          "/kubepods/burstable/podx/podb", "/kubepods/burstable/besteffort/podb", "/kubepodsb/podb",
+          "/kubepods/x-podb.slice", "/kubepods/kubepods-podb.slice", "/kubepods.slice/podb",
+          "/kubepods.slice/kubepods-burstable-podb.slice",
+          "/kubepods.slice/kubepods-burstable.slice/kubepods-podb.slice",
+          "/kubepods.slice/kubepods-burstable.slice/kubepods-besteffort-podb.slice",
+          "/kubepods.slice/kubepods-podb"}) {
+      const Pod* found = pods_.of_cgroup(path, "/");
+      EXPECT_EQ(found, nullptr) << path;
+    }
   }
   EXPECT_EQ(pods_.of_cgroup("/kubepods/podb", "/other"), nullptr) << "of another kubelet";
   EXPECT_NE(pods_.of_cgroup("/kubepods/podb", "/"), nullptr);

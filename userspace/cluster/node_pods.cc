@@ -51,37 +51,28 @@ std::string uid_of(const text::JsonValue& object) {
   return uid ? *uid : "";
 }
 
-// Whether `path` begins with `prefix`, which is removed.
-bool take_prefix(std::string_view& path, std::string_view prefix) {
-  if (!path.starts_with(prefix)) return false;
-  path.remove_prefix(prefix.size());
-  return true;
+// The UID in a name that the kubelet gives to a cgroup: "pod<uid>" or, with systemd,
+// "kubepods-burstable-pod<uid with '_' for '-'>.slice"; empty: none.
+std::string uid_in_name(std::string_view name) {
+  if (name.ends_with(".slice")) {
+    name.remove_suffix(std::string_view(".slice").size());
+    const std::size_t dash = name.rfind('-');
+    if (dash == std::string_view::npos) return "";
+    name.remove_prefix(dash + 1);
+  }
+  if (!name.starts_with("pod")) return "";
+  std::string uid(name.substr(3));
+  std::ranges::replace(uid, '_', '-');
+  return uid;
 }
 
-// The UID of the pod whose cgroup is at or above `path`, by the names of policy/pod_cgroup.h;
-// empty: none. Any other cgroup named "pod<uid>" is one that a user has made.
-std::string uid_of_cgroup(std::string_view path, const policy::CgroupNaming& naming) {
-  static constexpr std::string_view kSlice = ".slice";
-  const bool is_systemd = naming.driver == CgroupDriver::systemd;
-  const std::string above = policy::pods_cgroup(naming);
-  if (!take_prefix(path, above) || !take_prefix(path, "/")) return "";
-  // With systemd, a slice is named after all parts from the root on.
-  std::string name = above.substr(above.rfind('/') + 1);
-  if (is_systemd) name.resize(name.size() - kSlice.size());
-  const std::string parent = is_systemd ? name + '-' : "";
-  const std::string_view suffix = is_systemd ? kSlice : "";
-  std::string before = parent;
-  for (const std::string_view quality : {"burstable", "besteffort"}) {
-    if (!take_prefix(path, fmt::format("{}{}{}/", parent, quality, suffix))) continue;
-    if (is_systemd) before = fmt::format("{}{}-", parent, quality);
-    break;
+// Whether `path` is at or below the cgroup of the pod, with either driver.
+bool is_in_cgroup_of(const Pod& pod, std::string_view path, const std::string& root) {
+  for (const CgroupDriver driver : {CgroupDriver::cgroupfs, CgroupDriver::systemd}) {
+    const std::string own = policy::pod_cgroup(pod, {driver, root});
+    if (path == own || path.starts_with(own + '/')) return true;
   }
-  std::string_view pod = next_field(path, '/');
-  if (!take_prefix(pod, before) || !take_prefix(pod, "pod") || !pod.ends_with(suffix)) return "";
-  pod.remove_suffix(suffix.size());
-  std::string uid(pod);
-  if (is_systemd) std::ranges::replace(uid, '_', '-');
-  return uid;
+  return false;
 }
 
 // Fills requests with at most NodePods::kRequestBytesMax bytes of pods each.
@@ -147,9 +138,11 @@ void NodePods::note_unreadable(const std::string& uid, const std::string& why) {
 }
 
 const Pod* NodePods::of_cgroup(std::string_view path, const std::string& root) const {
-  for (const CgroupDriver driver : {CgroupDriver::cgroupfs, CgroupDriver::systemd}) {
-    const std::string uid = uid_of_cgroup(path, {driver, root});
-    if (const auto found = pods_.find(uid); found != pods_.end()) return &found->second.front();
+  for (std::string_view rest = path; !rest.empty();) {
+    const auto found = pods_.find(uid_in_name(next_field(rest, '/')));
+    if (found == pods_.end()) continue;
+    const Pod& pod = found->second.front();
+    if (is_in_cgroup_of(pod, path, root)) return &pod;
   }
   return nullptr;
 }

@@ -19,7 +19,7 @@ constexpr Duration kWatchdogRetry = std::chrono::milliseconds(10);
 // to signal it reports nothing: the retry covers that, because no line was armed.
 bool KillController::claim() {
   if (parts_.watchdog.claim()) return true;
-  parts_.scheduler.retry_at(parts_.clock.now() + kWatchdogRetry);
+  parts_.scheduler.set_retry(parts_.clock.now() + kWatchdogRetry);
   return false;
 }
 

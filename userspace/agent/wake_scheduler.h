@@ -39,7 +39,7 @@ class WakeScheduler {
   // time.
   void schedule_retry(const Decision& decision, MonotonicTime now);
   // Evaluates again at a given time, whatever was decided.
-  void retry_at(MonotonicTime at) { retry_at_ = at; }
+  void set_retry(MonotonicTime at) { retry_at_ = at; }
   // When time alone changes the answer.
   void set_deadline(std::optional<MonotonicTime> deadline) { deadline_ = deadline; }
 

@@ -7,6 +7,10 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
+
+#include "base/printable.h"
+#include "cli/exit_code.h"
 
 namespace forestall::cli {
 namespace {
@@ -31,6 +35,18 @@ Result<std::string> companion_program(const std::string& name) {
     if (::access(path.c_str(), X_OK) == 0) return path;
   }
   return Error{ENOENT, fmt::format("{} not found in {}", name, fmt::join(directories, ", "))};
+}
+
+int become_companion(const std::string& name, std::vector<std::string> arguments) {
+  std::string own_name = name;
+  std::vector<char*> argv{own_name.data()};
+  for (std::string& each : arguments) argv.push_back(each.data());
+  argv.push_back(nullptr);
+  const auto path = companion_program(name);
+  if (path) ::execv(path->c_str(), argv.data());
+  const Error failure = path ? errno_error("exec", *path) : path.error();
+  fmt::print(stderr, "forestall: {}\n", printable_lines(failure.text()));
+  return kExitFailed;
 }
 
 }  // namespace forestall::cli

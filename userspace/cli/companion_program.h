@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that are installed with this one and that it executes: forestall-top, forestall-plot.
-// They are separate because the agent locks all code it maps in memory, and must not map their
-// libraries.
+// Programs that are installed with forestall and that it executes, so that the agent's program,
+// which locks its code in memory, has neither their code nor their libraries: forestall-top,
+// forestall-cluster, forestall-offline; forestall-offline executes forestall-plot.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -14,5 +15,9 @@ namespace forestall::cli {
 // libexec/forestall of this program's prefix, and in the configured install directory. Errors:
 // ENOENT with the list of directories.
 [[nodiscard]] Result<std::string> companion_program(const std::string& name);
+
+// Replaces this process with the program `name`, which gets the same arguments. Returns the exit
+// code if it is not found or does not start, with an error message.
+[[nodiscard]] int become_companion(const std::string& name, std::vector<std::string> arguments);
 
 }  // namespace forestall::cli

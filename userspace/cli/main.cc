@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/command_line.h"
+#include "cli/command_program.h"
 #include "cli/commands.h"
+#include "cli/companion_program.h"
 #include "cli/exit_code.h"
-#include "cli/offline_options.h"
 #include "cli/program_main.h"
-#include "cli/top_program.h"
 
 namespace forestall::cli {
 namespace {
@@ -12,7 +11,8 @@ namespace {
 int run(const std::vector<std::string>& arguments) {
   CommandLine line;
   if (const auto exit_code = parse_command_line(arguments, line)) return *exit_code;
-  if (is_offline(line)) return become_companion("offline", arguments);
+  const std::string_view other = companion_of(line);
+  if (!other.empty()) return become_companion(std::string(other), arguments);
   const Options& options = line.options;
   switch (line.subcommand) {
     case Subcommand::agent: return run_agent(options);
@@ -22,8 +22,6 @@ int run(const std::vector<std::string>& arguments) {
     case Subcommand::signals: return run_signals(options);
     case Subcommand::rank: return run_rank(options, line.rank);
     case Subcommand::score: return run_score(options, line.score);
-    case Subcommand::top: return become_companion("top", arguments);
-    case Subcommand::cluster: return become_companion("cluster", arguments);
     case Subcommand::check_config: return run_check_config(options);
     case Subcommand::plan: return run_plan(options, line.plan);
     case Subcommand::qos: return run_qos(options, line.qos);
@@ -32,14 +30,7 @@ int run(const std::vector<std::string>& arguments) {
     case Subcommand::record: return run_record(options, line.record);
     case Subcommand::completion: return run_completion(line.completion);
     case Subcommand::version: return run_version(options);
-    case Subcommand::events:
-    case Subcommand::rules:
-    case Subcommand::import_oomd:
-    case Subcommand::earlyoom:
-    case Subcommand::rebalance:
-    case Subcommand::replay:
-    case Subcommand::diff:
-    case Subcommand::report: break;  // is_offline()
+    default: break;  // companion_of()
   }
   return kExitFailed;
 }

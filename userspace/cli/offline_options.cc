@@ -174,24 +174,4 @@ void describe_rules(CLI::App& command, CommandLine& line) {
   command.add_flag("--dry-run", options.dry_run, "Take every action as a dry run");
 }
 
-bool is_offline(const CommandLine& line) {
-  const ManagedOomOptions& managed = line.managed_oom;
-  switch (line.subcommand) {
-    case Subcommand::events:
-    case Subcommand::rules:
-    case Subcommand::import_oomd:
-    case Subcommand::earlyoom:
-    case Subcommand::rebalance:
-    case Subcommand::replay:
-    case Subcommand::diff:
-    case Subcommand::report: return true;
-    case Subcommand::qos: return line.memory_qos.enabled;
-    // Files of other programs; without one, an option for them is refused.
-    case Subcommand::check_config:
-      return !line.rebalance.policy.empty() || line.check.of_oomd() || managed.given() ||
-             managed.without_effect() != nullptr;
-    default: return false;
-  }
-}
-
 }  // namespace forestall::cli

@@ -13,9 +13,6 @@ namespace forestall::cli {
 
 struct CommandLine;
 
-// Whether forestall-offline (userspace/offline) runs what `line` has, because it evaluates files.
-[[nodiscard]] bool is_offline(const CommandLine& line);
-
 // The subcommands, as command_line.cc lists them.
 void describe_check_config(CLI::App& command, CommandLine& line);
 void describe_import_oomd(CLI::App& command, CommandLine& line);

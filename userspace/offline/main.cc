@@ -7,10 +7,9 @@
 #include <cstdio>
 
 #include "base/result.h"
-#include "cli/command_line.h"
+#include "cli/command_program.h"
 #include "cli/exit_code.h"
 #include "cli/failure.h"
-#include "cli/offline_options.h"
 #include "cli/program_main.h"
 #include "offline/commands.h"
 
@@ -47,7 +46,7 @@ int run(const std::vector<std::string>& arguments) {
   CommandLine line;
   if (const auto exit_code = parse_command_line(arguments, line)) return *exit_code;
   const Options& options = line.options;
-  if (is_offline(line)) {
+  if (companion_of(line) == kOfflineProgram) {
     switch (line.subcommand) {
       case Subcommand::events: return run_events(options, line.events);
       case Subcommand::check_config: return check_config(line);

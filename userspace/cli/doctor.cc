@@ -11,6 +11,8 @@
 #include "cli/bpf_counter_text.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/host_capacity.h"
+#include "cli/kubelet_comparison.h"
 #include "kernel/bpf_counters.h"
 #include "kernel/bpf_host.h"
 #include "messages/convert.h"
@@ -79,14 +81,12 @@ struct AdviceInput {
   const Options& options;
   const agent::ProbedHost& host;
   // Nullopt: it cannot be read, and has its own error in `check-config`.
-  const std::optional<Config> config;
-  const bool needs_backstop;
-  const std::vector<rulesets::Ruleset> rulesets;
+  const std::optional<intake::LoadedConfig> loaded;
 };
 
 std::optional<std::string> candidate_advice(const AdviceInput& subject) {
-  if (!subject.config) return std::nullopt;
-  const auto counted = count_workloads(subject.host, *subject.config);
+  if (!subject.loaded) return std::nullopt;
+  const auto counted = count_workloads(subject.host, subject.loaded->config);
   if (!counted || counted->candidates > 0) return std::nullopt;
   auto sentence =
       fmt::format("With this configuration ({}) {}", config_origin(subject.options), kNoCandidates);
@@ -95,13 +95,17 @@ std::optional<std::string> candidate_advice(const AdviceInput& subject) {
                      fmt::join(kWorkloadExample, "\n"));
 }
 
+// Of the kubelet; nullopt: there is none.
+std::optional<std::string> pods_cgroup(const kernel::CgroupTree& tree, const Config& config) {
+  return sources::find_pods_cgroup(tree, config.cgroup_root).optional().value_or(std::nullopt);
+}
+
 // Without Kubernetes' facts, pods are killed by what the node shows of them.
 std::optional<std::string> pod_advice(const AdviceInput& subject) {
   const kernel::CgroupTree& tree = subject.host.tree;
-  const Config config = subject.config.value_or(intake::built_in_config());
+  const Config config = subject.loaded ? subject.loaded->config : intake::built_in_config();
   if (!config.pods || !config.known_pods.empty() || !config.pod_rules.empty()) return std::nullopt;
-  const auto path =
-      sources::find_pods_cgroup(tree, config.cgroup_root).optional().value_or(std::nullopt);
+  const auto path = pods_cgroup(tree, config);
   std::vector<sources::PodPath> pods;
   if (!path || !sources::list_pods(tree, *path, pods) || pods.empty()) return std::nullopt;
   return fmt::format(
@@ -113,7 +117,7 @@ std::optional<std::string> pod_advice(const AdviceInput& subject) {
 // The table is about the host. An agent with this configuration does not use the guard.
 std::optional<std::string> guard_advice(const AdviceInput& subject) {
   if (!subject.host.in_use(Feature::guard)) return std::nullopt;
-  if (!subject.config || subject.config->guard) return std::nullopt;
+  if (!subject.loaded || subject.loaded->config.guard) return std::nullopt;
   return fmt::format(
       "guard: this host supports it, and the configuration ({}) has it off; to use it, "
       "set guard: on.",
@@ -123,7 +127,7 @@ std::optional<std::string> guard_advice(const AdviceInput& subject) {
 // The threshold that acts where kubelet's comes too late.
 std::optional<std::string> backstop_advice(const AdviceInput& subject) {
   const auto facts = backstop_facts();
-  if (facts || !subject.needs_backstop) return std::nullopt;
+  if (facts || !subject.loaded || !subject.loaded->needs_backstop) return std::nullopt;
   return fmt::format(
       "memory.untilOom: an agent on this host has no backstop by default, because {}; to have one, "
       "set untilOom.",
@@ -132,9 +136,8 @@ std::optional<std::string> backstop_advice(const AdviceInput& subject) {
 
 AdviceInput subject_of(const Options& options, const agent::ProbedHost& host) {
   auto loaded = loaded_config(options);
-  if (!loaded) return {options, host, std::nullopt, false, {}};
-  return {options, host, std::move(loaded->config), loaded->needs_backstop,
-          std::move(loaded->rulesets)};
+  if (!loaded) return {options, host, std::nullopt};
+  return {options, host, std::move(*loaded)};
 }
 
 std::string sentence_of(const std::string& ruleset, const rulesets::UnreadPlugin& unread) {
@@ -149,15 +152,31 @@ std::string sentence_of(const std::string& ruleset, const rulesets::UnreadPlugin
 // What the rulesets of the configuration lack on this host.
 std::vector<std::string> ruleset_advice(const AdviceInput& subject) {
   std::vector<std::string> sentences;
-  if (subject.rulesets.empty()) return sentences;
+  if (!subject.loaded || subject.loaded->rulesets.empty()) return sentences;
+  const std::vector<rulesets::Ruleset>& configured = subject.loaded->rulesets;
   sources::RuleSampleReader reader(subject.host.tree);
-  const auto observed = reader.read(SystemClock().now(), rulesets::needs_of(subject.rulesets));
-  for (const rulesets::Ruleset& ruleset : subject.rulesets) {
+  const auto observed = reader.read(SystemClock().now(), rulesets::needs_of(configured));
+  for (const auto& ruleset : configured) {
     for (const auto& unread : rulesets::unread_plugins(ruleset, observed)) {
       sentences.push_back(sentence_of(ruleset.name, unread));
     }
   }
   return sentences;
+}
+
+std::optional<v1::KubeletComparison> comparison_of(const AdviceInput& subject) {
+  if (!subject.loaded) return std::nullopt;
+  intake::LoadedConfig agent = *subject.loaded;
+  add_backstop_of_host(agent);
+  const Config& config = agent.config;
+  const kernel::CgroupTree& tree = subject.host.tree;
+  return compare_with_kubelet(
+      {.agent = agent,
+       .capacity =
+           host_capacity(config.filesystems.nodefs).optional().value_or(policy::NodeCapacity{}),
+       .cgroup_v2 = tree.version() == kernel::CgroupVersion::v2,
+       .of_this_host = true,
+       .has_pods = pods_cgroup(tree, config).has_value()});
 }
 
 v1::DoctorReport to_report(const Options& options, const agent::ProbedHost& host) {
@@ -190,6 +209,7 @@ v1::DoctorReport to_report(const Options& options, const agent::ProbedHost& host
     if (auto sentence = advice_of(subject)) report.add_advice(std::move(*sentence));
   }
   for (std::string& sentence : ruleset_advice(subject)) report.add_advice(std::move(sentence));
+  if (auto comparison = comparison_of(subject)) *report.mutable_kubelet() = std::move(*comparison);
   return report;
 }
 
@@ -211,6 +231,7 @@ void print_text(const agent::ProbedHost& host, const v1::DoctorReport& report) {
     headed = true;
     fmt::print("  {}: {}\n", each.feature(), each.cost());
   }
+  if (report.has_kubelet()) fmt::print("\n{}", comparison_text(report.kubelet()));
   if (report.advice_size() > 0) fmt::print("\nAdvice and remedies\n");
   for (const std::string& sentence : report.advice()) fmt::print("  - {}\n", sentence);
 }

@@ -5,18 +5,16 @@
 #include "base/printable.h"
 
 #include <fmt/format.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <variant>
 
-#include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/host_capacity.h"
+#include "cli/kubelet_comparison.h"
 #include "forestall/internal/plan.pb.h"
 #include "intake/amounts.h"
-#include "kernel/memory_files.h"
 #include "messages/json.h"
 #include "model/duration.h"
 #include "tables/table.h"
@@ -26,38 +24,14 @@ namespace {
 
 // --- capacity -----------------------------------------------------------------------------------
 
-Result<std::int64_t> read_number(const char* path) {
-  const std::string text = TRY(intake::read_text_file(path));
-  const auto number = parse_i64(trim(text));
-  if (!number) return error(fmt::format("{}: not a number", path));
-  return *number;
-}
-
-Result<policy::NodeCapacity> host_capacity(const std::string& nodefs) {
-  policy::NodeCapacity capacity;
-  const std::string text = TRY(intake::read_text_file("/proc/meminfo"));
-  const auto meminfo = TRY(kernel::parse_meminfo(text));
-  if (!meminfo.total) return error("/proc/meminfo: no MemTotal");
-  capacity.memory = binary(meminfo.total->count);
-  capacity.cpu = decimal(sysconf(_SC_NPROCESSORS_ONLN));
-  // If the kubelet's directory does not exist yet, use its nearest existing parent.
-  std::string path = nodefs;
-  struct statvfs filesystem {};
-  while (statvfs(path.c_str(), &filesystem) != 0) {
-    if (errno != ENOENT || path == "/") return errno_error("statvfs", path);
-    path.resize(std::max<std::size_t>(path.find_last_of('/'), 1));
-  }
-  capacity.ephemeral_storage =
-      binary(static_cast<std::int64_t>(filesystem.f_blocks * filesystem.f_frsize));
-  const std::int64_t pid_max = TRY(read_number("/proc/sys/kernel/pid_max"));
-  const std::int64_t threads_max = TRY(read_number("/proc/sys/kernel/threads-max"));
-  capacity.pids = decimal(std::min(pid_max, threads_max));
-  return capacity;
-}
-
 // The given capacities, or those of this host if none is given. A mixture would describe neither
 // node.
-Result<policy::NodeCapacity> capacity_of(const PlanOptions& given, const std::string& nodefs) {
+struct CapacityInput {
+  policy::NodeCapacity capacity;
+  bool of_host = false;
+};
+
+Result<CapacityInput> capacity_of(const PlanOptions& given, const std::string& nodefs) {
   policy::NodeCapacity capacity;
   bool any = false;
   const auto take = [&](const char* flag, const std::string& text, bool is_bytes,
@@ -82,7 +56,7 @@ Result<policy::NodeCapacity> capacity_of(const PlanOptions& given, const std::st
   std::optional<Quantity> huge;
   TRY(take("--hugepages", given.huge_pages, true, huge));
   if (huge) capacity.huge_pages = *huge;
-  return capacity;
+  return CapacityInput{capacity, of_host};
 }
 
 // --- intent -------------------------------------------------------------------------------------
@@ -91,6 +65,7 @@ Result<policy::NodeCapacity> capacity_of(const PlanOptions& given, const std::st
 struct PlanSettings {
   policy::PlanInput input;
   std::vector<std::pair<std::string, std::string>> hard, soft, grace, reclaim;
+  std::optional<v1::KubeletComparison> kubelet;  // with the settings as planned for the agent
 };
 
 Result<policy::Portion> parse_portion(const char* flag, std::string_view text) {
@@ -269,11 +244,6 @@ internal::PlannedSettings settings_report(const PlanSettings& written) {
   return out;
 }
 
-const char* word(policy::Severity severity) {
-  if (severity == policy::Severity::error) return "error";
-  return severity == policy::Severity::warning ? "warning" : "note";
-}
-
 internal::PlanReport report_of(const policy::Plan& plan, const PlanSettings& written) {
   internal::PlanReport report;
   for (const policy::ResourcePlan& each : plan.resources) {
@@ -293,10 +263,11 @@ internal::PlanReport report_of(const policy::Plan& plan, const PlanSettings& wri
   *report.mutable_settings() = settings_report(written);
   for (const policy::Advice& each : plan.advice) {
     internal::PlanAdvice& out = *report.add_advice();
-    out.set_severity(word(each.severity));
+    out.set_severity(std::string(policy::severity_word(each.severity)));
     out.set_topic(each.topic);
     out.set_text(each.text);
   }
+  if (written.kubelet) *report.mutable_kubelet() = *written.kubelet;
   return report;
 }
 
@@ -320,8 +291,9 @@ void print_text(const policy::Plan& plan, const internal::PlanReport& report) {
                policy::rounded(*plan.node_evicts_above));
   }
   for (const policy::Advice& each : plan.advice) {
-    fmt::print("  {} ({}): {}\n", word(each.severity), each.topic, each.text);
+    fmt::print("  {} ({}): {}\n", policy::severity_word(each.severity), each.topic, each.text);
   }
+  if (report.has_kubelet()) fmt::print("\n{}", comparison_text(report.kubelet()));
   fmt::print("\nKubelet flags\n");
   for (const std::string& flag : report.settings().flags()) fmt::print("  {}\n", flag);
   fmt::print("\nKubeletConfiguration\n{}\nForestall's configuration\n{}",
@@ -329,16 +301,29 @@ void print_text(const policy::Plan& plan, const internal::PlanReport& report) {
              report.settings().forestall_configuration());
 }
 
+// The agent's configuration with the planned thresholds in place of the kubelet's.
+intake::LoadedConfig planned_agent(intake::LoadedConfig loaded, const policy::PlanInput& planned) {
+  std::vector<Threshold>& thresholds = loaded.config.thresholds;
+  std::erase_if(thresholds, [](const Threshold& each) { return is_kubelets(each.signal); });
+  for (const policy::PlannedThreshold& each : planned.thresholds) {
+    thresholds.push_back(each.threshold);
+  }
+  return loaded;
+}
+
 Result<PlanSettings> intake(const Options& options, const PlanOptions& given,
                             std::vector<std::string>& warnings) {
   const intake::LoadedConfig loaded = TRY(loaded_config(options));
   warnings = loaded.warnings;
   PlanSettings settings = written_settings(loaded);
-  Result<policy::NodeCapacity> capacity = capacity_of(given, loaded.config.filesystems.nodefs);
+  const Result<CapacityInput> capacity = capacity_of(given, loaded.config.filesystems.nodefs);
   if (!capacity) return capacity.error().in("forestall plan");
-  settings.input.capacity = *capacity;
+  settings.input.capacity = capacity->capacity;
   const Result<void> applied = apply_intent(given, loaded, settings);
   if (!applied) return applied.error().in("forestall plan");
+  settings.kubelet = compare_with_kubelet({.agent = planned_agent(loaded, settings.input),
+                                           .capacity = settings.input.capacity,
+                                           .of_this_host = capacity->of_host});
   return settings;
 }
 

@@ -25,6 +25,7 @@ bool KillController::claim() {
 
 bool KillController::signal(const Decision& decision) {
   if (!claim()) return false;
+  parts_.guard.kills();
   kills_.signal(decision);
   return true;
 }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Serves systemd's RestartUnit on a socket of its own, without a bus.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "support/temp_tree.h"
+
+namespace forestall::test {
+
+class FakeSystemd {
+ public:
+  enum class Answer {
+    finishes,          // the job ends with the result
+    finishes_at_once,  // before the reply with its path
+    refuses,           // there is no such unit
+    never_finishes,
+    closes,  // the connection
+  };
+
+  explicit FakeSystemd(Answer answer, std::string result = "done");
+  FakeSystemd(const FakeSystemd&) = delete;
+  FakeSystemd& operator=(const FakeSystemd&) = delete;
+  ~FakeSystemd();
+
+  // For D-Bus.
+  [[nodiscard]] std::string address() const { return "unix:path=" + folder_ / "bus"; }
+  // Units that were to be restarted, each with its mode.
+  [[nodiscard]] std::vector<std::string> requests() const;
+  // Waits for the first request.
+  void wait_for_request() const;
+  void add_request(const std::string& request);
+
+  [[nodiscard]] Answer answer() const { return answer_; }
+  [[nodiscard]] const std::string& result() const { return result_; }
+
+ private:
+  void serve();
+  void serve_connection(UniqueFd connection);
+
+  const Answer answer_;
+  const std::string result_;
+  TempTree folder_;
+  UniqueFd listening_;
+  UniqueFd stop_;       // eventfd
+  UniqueFd requested_;  // eventfd
+  mutable std::mutex mutex_;
+  std::vector<std::string> requests_;
+  std::thread thread_;  // last
+};
+
+}  // namespace forestall::test

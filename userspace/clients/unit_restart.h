@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Restarts a unit by the D-Bus API of systemd (org.freedesktop.systemd1.Manager.RestartUnit) and
+// waits for the job.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace forestall::clients {
+
+struct UnitRestartOptions {
+  std::string bus_address{};  // empty: the system bus
+  // Of the whole restart. systemd continues a job that takes longer.
+  Duration timeout = std::chrono::seconds(60);
+  int cancelled = -1;  // a descriptor: readable, and the wait ends
+};
+
+// Whether PID 1 is systemd, as far as this process can find out: /run/systemd/system exists.
+[[nodiscard]] bool systemd_is_running();
+
+// Restarts `unit` and waits until it runs again. ETIMEDOUT: `timeout`. ECANCELED: `cancelled`.
+// Other errors name the bus, systemd's refusal or the result of the job. Thread rule: any thread;
+// waits.
+[[nodiscard]] Result<void> restart_unit(const std::string& unit, const UnitRestartOptions& options);
+
+}  // namespace forestall::clients

@@ -46,6 +46,23 @@ class RecordedSettings final : public actuators::RuleSettings {
   std::size_t failed_undos = 0;
 };
 
+class RecordedRestarts final : public actuators::UnitRestarter {
+ public:
+  Result<void> start() override {
+    ++starts;
+    return {};
+  }
+  void restart(const std::string& unit) override { units.push_back(unit); }
+  void cancel() override { units.clear(); }
+  std::vector<actuators::UnitRestartResult> take_results() override {
+    return std::exchange(results, {});
+  }
+
+  int starts = 0;
+  std::vector<std::string> units;
+  std::vector<actuators::UnitRestartResult> results;
+};
+
 class RuleEffectsTest : public ::testing::Test {
  protected:
   RuleEffectsTest() {
@@ -80,14 +97,14 @@ class RuleEffectsTest : public ::testing::Test {
   std::string evaluate(int times = 1) {
     testing::internal::CaptureStderr();
     log_.emplace(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
-    RuleEffects effects(*log_, counts_, settings_);
+    RuleEffects effects({*log_, counts_, settings_, restarter_});
     for (int i = 0; i < times; ++i) effects.evaluated(config_, state_, record_);
     return logged();
   }
   std::string configure() {
     testing::internal::CaptureStderr();
     log_.emplace(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
-    RuleEffects(*log_, counts_, settings_).configured(config_);
+    RuleEffects({*log_, counts_, settings_, restarter_}).configured(config_);
     return logged();
   }
   std::string logged() {
@@ -99,6 +116,7 @@ class RuleEffectsTest : public ::testing::Test {
   PolicyState state_;
   Record record_;
   RecordedSettings settings_;
+  RecordedRestarts restarter_;
   exports::LoopCounts counts_;
   std::optional<exports::Log> log_;
 };
@@ -199,6 +217,41 @@ TEST_F(RuleEffectsTest, RulesetsThatOnlyKillNeedNoThread) {
   kills.actions = {{"kill", rulesets::Kill()}};
   config_.rules = std::vector{kills};
   configure();
+  EXPECT_EQ(settings_.starts, 0);
+}
+
+TEST_F(RuleEffectsTest, ARestartIsRequestedAndLoggedWithItsResult) {
+  attempt({"", RuleOutcome::restart_requested, "", 0, "cache.service"});
+  EXPECT_THAT(evaluate(), HasSubstr("unit=cache.service outcome=restart-requested"));
+  EXPECT_THAT(restarter_.units, ElementsAre("cache.service"));
+  restarter_.results = {{"cache.service", std::chrono::seconds(2), std::nullopt}};
+  EXPECT_THAT(evaluate(), HasSubstr("unit=cache.service restart=done"));
+  restarter_.results = {{"cache.service", std::chrono::seconds(2), Error{0, "no such unit"}}};
+  const std::string failure = evaluate();
+  EXPECT_THAT(failure, HasSubstr("restart=failed"));
+  EXPECT_THAT(failure, HasSubstr("no such unit"));
+}
+
+TEST_F(RuleEffectsTest, OnlyARestartThatIsDecidedIsRequested) {
+  for (const RuleOutcome outcome :
+       {RuleOutcome::dry_run, RuleOutcome::held, RuleOutcome::is_protected}) {
+    attempt({"", outcome, "", 0, "cache.service"});
+    evaluate();
+  }
+  config_.dry_run = true;
+  attempt({"", RuleOutcome::restart_requested, "", 0, "cache.service"});
+  evaluate();
+  EXPECT_THAT(restarter_.units, IsEmpty());
+}
+
+TEST_F(RuleEffectsTest, AReloadDropsRestartsAndStartsTheirThread) {
+  rulesets::Ruleset ruleset;
+  ruleset.actions = {{"restart", rulesets::RestartUnit{"cache.service"}}};
+  config_.rules = std::vector{ruleset};
+  restarter_.units = {"cache.service"};
+  configure();
+  EXPECT_THAT(restarter_.units, IsEmpty());
+  EXPECT_EQ(restarter_.starts, 1);
   EXPECT_EQ(settings_.starts, 0);
 }
 

@@ -131,11 +131,10 @@ TEST(AgentRules, AReloadWithAMistakeKeepsTheRulesetsInForce) {
   RuleScene scene;
   AgentRun agent(scene.config(scene.ruleset()));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
-  agent.rewrite_config(
-      scene.config(scene.ruleset("{restart: {unit: forestall-test-none.service}}, ")));
+  agent.rewrite_config(scene.config(scene.ruleset("{kill: {cgroups: [/none], by: ioCost}}, ")));
   kill(agent.process().pid(), SIGHUP);
   ASSERT_TRUE(agent.process().wait_log("reload-refused", in_time())) << agent.process().log();
-  EXPECT_THAT(agent.process().log(), HasSubstr("'restart'"));
+  EXPECT_THAT(agent.process().log(), HasSubstr("costs of devices"));
   scene.becomes_too_big();
   const auto record = agent.wait_kill(kPatience);
   ASSERT_TRUE(record) << agent.process().log();

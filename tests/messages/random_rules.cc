@@ -225,7 +225,7 @@ RuleReport random_rule_report(Dice& dice) {
     });
     action.attempts = dice.some([&] {
       return RuleAttempt{dice.text(), dice.one_of<RuleOutcome>(v1::RulesetRun::Outcome_MAX),
-                         dice.text(), dice.integer()};
+                         dice.text(), dice.integer(), dice.text()};
     });
     return action;
   });

@@ -341,6 +341,83 @@ TEST(RulesetStep, ADryRunNamesWhatItWouldSet) {
   EXPECT_THAT(story.tried(), ElementsAre("/s/a dry-run", "/s/a dry-run", "/s/a dry-run"));
 }
 
+// Restarts a unit, then kills in /s.
+rulesets::Ruleset restarts_unit(const std::string& name, const std::string& unit) {
+  rulesets::Ruleset ruleset = kills_in("s", name);
+  ruleset.actions.insert(ruleset.actions.begin(), {"restart", rulesets::RestartUnit{unit}});
+  return ruleset;
+}
+
+std::vector<std::string> units_tried(const RuleStory& story) {
+  std::vector<std::string> units;
+  for (const RuleReport& ruleset : story.decision().rulesets) {
+    for (const RuleActionReport& action : ruleset.actions) {
+      for (const RuleAttempt& each : action.attempts) {
+        units.push_back(each.unit + " " + std::string(to_string(each.outcome)));
+      }
+    }
+  }
+  return units;
+}
+
+TEST(RulesetStep, ARestartEndsTheChainAndIsTheOnlyVictim) {
+  RuleStory story({restarts_unit("one", "u.service"), restarts_unit("two", "v.service")});
+  EXPECT_EQ(story.evaluate(1), "none: no-data");
+  EXPECT_THAT(units_tried(story), ElementsAre("u.service restart-requested", "v.service held"));
+  EXPECT_EQ(story.evaluate(2), "none: no-data") << "the first ruleset pauses";
+  EXPECT_THAT(units_tried(story), ElementsAre("v.service restart-requested"));
+}
+
+TEST(RulesetStep, ARestartAfterAKillIsHeld) {
+  RuleStory story({kills_in("s", "one"), restarts_unit("two", "v.service")});
+  EXPECT_EQ(story.evaluate(1), "kill /s/b: ruleset");
+  EXPECT_THAT(units_tried(story), ElementsAre(" killed", "v.service held"));
+}
+
+TEST(RulesetStep, AUnitWithTheAgentIsNotRestarted) {
+  for (const char* place : {"/system.slice/u.service", "/a.slice/a-b.slice/_u.service/agent"}) {
+    RuleStory story({restarts_unit("r", "u.service")});
+    story.spared = {place};
+    EXPECT_EQ(story.evaluate(1), "kill /s/b: ruleset") << "the next action of the chain";
+    EXPECT_THAT(units_tried(story), ElementsAre("u.service protected", " killed"));
+  }
+  RuleStory slice({restarts_unit("r", "system.slice")});
+  slice.spared = {"/system.slice/forestall.service"};
+  slice.evaluate(1);
+  EXPECT_THAT(units_tried(slice), ElementsAre("system.slice protected", " killed"));
+}
+
+TEST(RulesetStep, AUnitWithAProtectedWorkloadIsNotRestarted) {
+  RuleStory story({restarts_unit("r", "u.service")});
+  story.now.workloads.reset();
+  EXPECT_EQ(story.evaluate(1), "inspect: workloads-unread");
+  story.now.workloads.emplace();
+  story.now.workloads->push_back(
+      with_protection(workload("/system.slice/u.service/db", mib(200)), Protection::declared));
+  EXPECT_EQ(story.evaluate(2), "kill /s/b: ruleset");
+  EXPECT_THAT(units_tried(story), ElementsAre("u.service protected", " killed"));
+}
+
+// A protected workload with a cgroup of its own could otherwise keep any unit from a restart.
+TEST(RulesetStep, ACgroupOfAWorkloadWithAUnitsNameDoesNotProtectTheUnit) {
+  RuleStory story({restarts_unit("r", "u.service")});
+  story.now.workloads->push_back(with_protection(
+      workload("/kubepods.slice/pod.scope/u.service", mib(200)), Protection::declared));
+  EXPECT_EQ(story.evaluate(1), "none: no-data");
+  EXPECT_THAT(units_tried(story), ElementsAre("u.service restart-requested"));
+}
+
+TEST(RulesetStep, ADryRunNamesTheUnitThatItWouldRestart) {
+  RuleStory story({restarts_unit("r", "u.service")}, {}, /*dry_run=*/true);
+  EXPECT_EQ(story.evaluate(1), "none: no-data");
+  EXPECT_THAT(units_tried(story), ElementsAre("u.service dry-run"));
+  rulesets::Ruleset dry = restarts_unit("r", "u.service");
+  std::get<rulesets::RestartUnit>(dry.actions[0].arguments).dry = true;
+  RuleStory of_action({dry});
+  EXPECT_EQ(of_action.evaluate(1), "none: no-data");
+  EXPECT_THAT(units_tried(of_action), ElementsAre("u.service dry-run"));
+}
+
 TEST(RulesetStep, AnUnknownReadingNeverFires) {
   RuleStory story({kills_in("s")});
   for (rulesets::Cgroup& each : story.cgroups) each.current.reset();

@@ -61,7 +61,7 @@ Core::Core(Parts parts, Config config)
               .counts = *parts_.counts}),
       oom_kills_(parts_.oom_events, parts_.forecast, writer_, *parts_.counts),
       left_behind_(parts_.ladder, parts_.log),
-      effects_(parts_.log, *parts_.counts, parts_.rule_settings),
+      effects_({parts_.log, *parts_.counts, parts_.rule_settings, parts_.restarter}),
       round_({.agent = parts_,
               .config = config_,
               .scheduler = scheduler_,

@@ -8,6 +8,7 @@
 #include "actuators/ladder.h"
 #include "actuators/memory_high_throttle.h"
 #include "actuators/rule_settings.h"
+#include "actuators/unit_restarter.h"
 #include "agent/guard_controller.h"
 #include "agent/oom_predictor.h"
 #include "agent/reclaim_controller.h"
@@ -50,6 +51,7 @@ struct Parts {
   TreeScanner& scanner = none<TreeScanner>();
   RuleSampler& rules = none<RuleSampler>();
   actuators::RuleSettings& rule_settings = none<actuators::RuleSettings>();
+  actuators::UnitRestarter& restarter = none<actuators::UnitRestarter>();
   LoopPredictor& forecast = none<LoopPredictor>();
   actuators::LoopThrottle& throttle = none<actuators::LoopThrottle>();
   sources::OomEventCorrelator& oom_events = none<sources::OomEventCorrelator>();

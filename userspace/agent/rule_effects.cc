@@ -23,10 +23,13 @@ bool sets(const rulesets::Plugin& action) {
          std::holds_alternative<rulesets::ReclaimMemory>(action.arguments);
 }
 
-bool sets(const Config& config) {
-  return config.rules && std::ranges::any_of(*config.rules, [](const rulesets::Ruleset& ruleset) {
-           return std::ranges::any_of(ruleset.actions,
-                                      [](const rulesets::Plugin& each) { return sets(each); });
+bool restarts(const rulesets::Plugin& action) {
+  return std::holds_alternative<rulesets::RestartUnit>(action.arguments);
+}
+
+bool any_action(const Config& config, bool (*is)(const rulesets::Plugin& action)) {
+  return config.rules && std::ranges::any_of(*config.rules, [&](const rulesets::Ruleset& ruleset) {
+           return std::ranges::any_of(ruleset.actions, is);
          });
 }
 
@@ -49,8 +52,8 @@ std::vector<RuleReclaim> reclaims_of(const Record& record) {
 
 std::string key_of(const RuleReport& ruleset, const RuleActionReport& action,
                    const RuleAttempt& attempt) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}", ruleset.name, action.name, attempt.cgroup, attempt.file,
-                     to_string(attempt.outcome));
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", ruleset.name, action.name, attempt.cgroup,
+                     attempt.unit, attempt.file, to_string(attempt.outcome));
 }
 
 LogLine line_of(const RuleReport& ruleset) {
@@ -64,13 +67,20 @@ LogLine line_of(const RuleReport& ruleset) {
 
 void RuleEffects::configured(const Config& config) {
   settings_.cancel_reclaims();  // rulesets that stay, and still fire, request theirs again
-  if (!sets(config) || config.dry_run) return;
-  const auto started = settings_.start();
-  if (started) return;
-  log_.write(LogLevel::warning,
-             LogLine("ruleset")
-                 .field("problem", started.error().text())
-                 .field("effect", "actions reclaim, throttle and freeze have no effect"));
+  restarter_.cancel();
+  if (!config.dry_run) start_parts(config);
+}
+
+void RuleEffects::start_parts(const Config& config) {
+  const auto check = [&](const Result<void>& started, const char* effect) {
+    if (started) return;
+    log_.write(LogLevel::warning,
+               LogLine("ruleset").field("problem", started.error().text()).field("effect", effect));
+  };
+  if (any_action(config, sets)) {
+    check(settings_.start(), "actions reclaim, throttle and freeze have no effect");
+  }
+  if (any_action(config, restarts)) check(restarter_.start(), "the action restart has no effect");
 }
 
 void RuleEffects::evaluated(const Config& config, const PolicyState& state, const Record& record) {
@@ -78,9 +88,21 @@ void RuleEffects::evaluated(const Config& config, const PolicyState& state, cons
   settings_.apply(held ? rulesets::held_settings(*config.rules, *state.rules)
                        : std::vector<RuleSetting>());
   if (held && record.observation.rules) settings_.reclaim(reclaims_of(record));
+  if (held) request_restarts(record.decision);
   if (record.observation.rules) log_decision(record.decision);
   log_results();
+  log_restarts();
   counts_.rule_settings_not_undone = settings_.not_undone();
+}
+
+void RuleEffects::request_restarts(const Decision& decision) {
+  for (const RuleReport& ruleset : decision.rulesets) {
+    for (const RuleActionReport& action : ruleset.actions) {
+      for (const RuleAttempt& attempt : action.attempts) {
+        if (attempt.outcome == RuleOutcome::restart_requested) restarter_.restart(attempt.unit);
+      }
+    }
+  }
 }
 
 void RuleEffects::log_decision(const Decision& decision) {
@@ -103,7 +125,9 @@ void RuleEffects::log_attempt(const RuleReport& ruleset, const RuleActionReport&
                               const RuleAttempt& attempt) const {
   LogLine line = line_of(ruleset);
   line.field("action", action.name);
-  if (!attempt.file.empty()) {
+  if (!attempt.unit.empty()) {
+    line.field("unit", attempt.unit).field("outcome", to_string(attempt.outcome));
+  } else if (!attempt.file.empty()) {
     line.field("cgroup", attempt.cgroup)
         .field("file", attempt.file)
         .field("value", attempt.value)
@@ -130,6 +154,16 @@ void RuleEffects::log_results() const {
       log_.write(LogLevel::info, line.field("wanted_bytes", result.wanted.count)
                                      .field("reclaimed_bytes", result.reclaimed.count));
     }
+  }
+}
+
+void RuleEffects::log_restarts() const {
+  for (const actuators::UnitRestartResult& result : restarter_.take_results()) {
+    LogLine line("ruleset");
+    line.field("unit", result.unit).field("restart", result.failure ? "failed" : "done");
+    line.field("took", result.took);
+    if (result.failure) line.field("problem", result.failure->text());
+    log_.write(result.failure ? LogLevel::warning : LogLevel::info, line);
   }
 }
 

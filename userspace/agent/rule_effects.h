@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rulesets do besides kills: settings of cgroups, reclaim, log lines.
+// What rulesets do besides kills: settings of cgroups, reclaim, restarts of units, log lines.
 #pragma once
 
 #include <set>
 #include <string>
 
 #include "actuators/rule_settings.h"
+#include "actuators/unit_restarter.h"
 #include "exports/log.h"
 #include "exports/loop_counts.h"
 #include "model/config.h"
@@ -14,11 +15,22 @@
 
 namespace forestall::agent {
 
-// Thread rule: the loop's thread only. What it is made with outlives it.
+// Thread rule: the loop's thread only.
 class RuleEffects {
  public:
-  RuleEffects(exports::Log& log, exports::LoopCounts& counts, actuators::RuleSettings& settings)
-      : log_(log), counts_(counts), settings_(settings) {}
+  // What it uses; all of it outlives it.
+  struct EffectsInput {
+    exports::Log& log;
+    exports::LoopCounts& counts;
+    actuators::RuleSettings& settings;
+    actuators::UnitRestarter& restarter;
+  };
+
+  explicit RuleEffects(EffectsInput input)
+      : log_(input.log),
+        counts_(input.counts),
+        settings_(input.settings),
+        restarter_(input.restarter) {}
 
   // Before the first evaluation, and when the configuration was replaced: prepares for what its
   // rulesets may set, and logs if this host cannot.
@@ -32,11 +44,15 @@ class RuleEffects {
   void log_decision(const Decision& decision);
   void log_attempt(const RuleReport& ruleset, const RuleActionReport& action,
                    const RuleAttempt& attempt) const;
+  void start_parts(const Config& config);
+  void request_restarts(const Decision& decision);
   void log_results() const;
+  void log_restarts() const;
 
   exports::Log& log_;
   exports::LoopCounts& counts_;
   actuators::RuleSettings& settings_;
+  actuators::UnitRestarter& restarter_;
   std::set<std::string> logged_;  // attempts of the last evaluation of rulesets
 };
 

@@ -5,8 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <utility>
+#include <variant>
 
 #include "cli/rules_input.h"
+#include "clients/unit_restart.h"
 #include "intake/oomd_config.h"
 #include "intake/oomd_import.h"
 #include "intake/ruleset_config.h"
@@ -40,11 +42,16 @@ void find_not_run(const std::string& file, const std::vector<rulesets::Ruleset>&
                   text::Findings& findings) {
   for (const rulesets::Ruleset& ruleset : rulesets) {
     for (std::size_t a = 0; a < ruleset.actions.size(); ++a) {
-      const std::string_view why = intake::not_run_by_agent(ruleset.actions[a]);
+      const rulesets::Plugin& action = ruleset.actions[a];
+      std::string_view why = intake::not_run_by_agent(action);
+      if (std::holds_alternative<rulesets::RestartUnit>(action.arguments) &&
+          !clients::systemd_is_running()) {
+        why = intake::kNoSystemd;
+      }
       if (why.empty()) continue;
       findings.errors.push_back({{file, std::nullopt},
                                  fmt::format("ruleset '{}', action {} ('{}'): {}", ruleset.name,
-                                             a + 1, ruleset.actions[a].name, why)});
+                                             a + 1, action.name, why)});
     }
   }
 }
@@ -69,6 +76,9 @@ Result<intake::ImportedRulesets> load_agent_oomd(const Options& options) {
 Result<void> add_agent_rules(const Options& options, intake::LoadedConfig& loaded) {
   if (!loaded.not_run_by_agent.empty()) {
     return error(fmt::format("{}", fmt::join(loaded.not_run_by_agent, "\n")));
+  }
+  if (!loaded.refused_without_systemd.empty() && !clients::systemd_is_running()) {
+    return error(fmt::format("{}", fmt::join(loaded.refused_without_systemd, "\n")));
   }
   if (options.oomd_config.empty()) {
     if (!options.oomd_drop_in_dir.empty()) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "agent/host.h"
 #include "agent/remedy.h"
@@ -13,6 +14,7 @@
 #include "cli/exit_code.h"
 #include "cli/host_capacity.h"
 #include "cli/kubelet_comparison.h"
+#include "clients/unit_restart.h"
 #include "kernel/bpf_counters.h"
 #include "kernel/bpf_host.h"
 #include "messages/convert.h"
@@ -160,6 +162,9 @@ std::vector<std::string> ruleset_advice(const AdviceInput& subject) {
     for (const auto& unread : rulesets::unread_plugins(ruleset, observed)) {
       sentences.push_back(sentence_of(ruleset.name, unread));
     }
+  }
+  if (!clients::systemd_is_running()) {
+    std::ranges::copy(subject.loaded->refused_without_systemd, std::back_inserter(sentences));
   }
   return sentences;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "clients/unit_restart.h"
 #include "exports/record_log.h"
 #include "kernel/scheduling.h"
 #include "service/record_stream.h"
@@ -51,7 +52,12 @@ void build_throttle(DaemonParts& parts, const agent::ProbedHost& host, const Con
   }
 }
 
-void build_rule_settings(DaemonParts& parts, const agent::ProbedHost& host) {
+void build_rule_effects(DaemonParts& parts, const agent::ProbedHost& host) {
+  if (clients::systemd_is_running()) {
+    parts.restarter = std::make_unique<actuators::UnitRestarterThread>();
+  } else {
+    parts.restarter = std::make_unique<actuators::UnitRestarter>();
+  }
   if (host.tree.version() != kernel::CgroupVersion::v2) {
     parts.rule_settings = std::make_unique<actuators::RuleSettings>();
     return;
@@ -175,7 +181,7 @@ Result<void> build_parts(DaemonParts& parts, agent::ProbedHost& host, const Conf
   parts.rules = TRY(agent::RuleSamplerThread::create(host.tree, parts.clock));
   TRY(parts.rules->prepare(config));
   build_throttle(parts, host, config, log);
-  build_rule_settings(parts, host);
+  build_rule_effects(parts, host);
   TRY(build_oom_parts(parts, host, config));
   parts.broadcast = TRY(exports::EventBroadcast::create());
   build_guard(parts, host, config, log);
@@ -197,6 +203,7 @@ agent::Parts core_parts(DaemonParts& parts, const agent::ProbedHost& host, expor
                     .scanner = *parts.scanner,
                     .rules = *parts.rules,
                     .rule_settings = *parts.rule_settings,
+                    .restarter = *parts.restarter,
                     .forecast = *parts.forecast,
                     .throttle = *parts.throttle,
                     .oom_events = *parts.oom_events,

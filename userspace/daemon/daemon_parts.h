@@ -8,6 +8,7 @@
 
 #include "actuators/memory_high_throttle.h"
 #include "actuators/rule_settings.h"
+#include "actuators/unit_restarter.h"
 #include "agent/host.h"
 #include "agent/loss_collector.h"
 #include "agent/parts.h"
@@ -54,6 +55,7 @@ struct DaemonParts {
   std::unique_ptr<agent::TreeScanner> scanner;
   std::unique_ptr<agent::RuleSamplerThread> rules;
   std::unique_ptr<actuators::RuleSettings> rule_settings;
+  std::unique_ptr<actuators::UnitRestarter> restarter;
   std::unique_ptr<agent::OomPredictor> forecast;
   std::unique_ptr<agent::LoopGuard> guard;
   std::unique_ptr<PodListWatch> pod_list;     // null: its thread could not be started

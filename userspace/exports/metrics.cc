@@ -138,7 +138,7 @@ void add_rulesets(const std::vector<RulesetCounts>& rulesets, std::vector<Metric
                      MetricType::Counter,
                      {}};
   MetricFamily attempts{"forestall_ruleset_attempts_total",
-                        "Cgroups that actions of the ruleset acted on, or tried to, by outcome.",
+                        "Cgroups and units that the ruleset acted on, or tried to, by outcome.",
                         MetricType::Counter,
                         {}};
   for (const RulesetCounts& each : rulesets) {

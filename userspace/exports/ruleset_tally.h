@@ -15,7 +15,8 @@
 
 namespace forestall::exports {
 
-inline constexpr std::size_t kRuleOutcomeCount = static_cast<std::size_t>(RuleOutcome::empty) + 1;
+inline constexpr std::size_t kRuleOutcomeCount =
+    static_cast<std::size_t>(RuleOutcome::restart_requested) + 1;
 
 struct RulesetCounts {
   std::string name;

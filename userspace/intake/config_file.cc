@@ -73,6 +73,10 @@ class Loader {
     Report of_rules(own_.file, own_.places, not_run);
     find_not_run_by_agent(loaded_.rulesets, of_rules);
     loaded_.not_run_by_agent = text::format_each(not_run.errors);
+    text::Findings without_systemd;
+    Report of_restarts(own_.file, own_.places, without_systemd);
+    find_restarts(loaded_.rulesets, of_restarts);
+    loaded_.refused_without_systemd = text::format_each(without_systemd.errors);
     loaded_.hard_given = settings.eviction_hard.has_value();
     loaded_.needs_backstop = !own_.message.has_until_oom() && !own_.message.has_compat();
     if (!findings_.errors.empty()) return refusal();

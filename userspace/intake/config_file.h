@@ -31,7 +31,8 @@ struct LoadedConfig {
   std::vector<v1::Ruleset> written_rulesets;  // as in the file
   // What of the rulesets an agent does not run, as FILE:LINE:COLUMN: message.
   std::vector<std::string> not_run_by_agent;
-  bool hard_given = false;  // whether evictionHard was given
+  std::vector<std::string> refused_without_systemd;  // the same, on a host without it
+  bool hard_given = false;                           // whether evictionHard was given
   // Neither `untilOom` nor `compat` is given: the agent adds a backstop (intake/backstop.h).
   bool needs_backstop = false;
   // Allowed but probably unintended settings, as FILE:LINE:COLUMN: message.

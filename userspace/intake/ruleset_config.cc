@@ -3,8 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
+#include <string_view>
 #include <utility>
+#include <variant>
 
 #include "intake/amounts.h"
 #include "intake/ruleset_values.h"
@@ -218,11 +222,33 @@ PluginArguments freeze(const v1::FreezeAction& given, RuleValues values) {
   return out;
 }
 
+// src/basic/unit-name.c unit_name_is_valid(), without the names of templates.
+bool is_unit_name(std::string_view name) {
+  constexpr std::size_t kUnitNameMax = 255;
+  constexpr std::array<std::string_view, 11> kTypes{".service", ".socket",    ".target", ".device",
+                                                    ".mount",   ".automount", ".swap",   ".timer",
+                                                    ".path",    ".slice",     ".scope"};
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || dot == 0 || name.size() > kUnitNameMax) return false;
+  if (std::ranges::find(kTypes, name.substr(dot)) == kTypes.end()) return false;
+  const std::size_t at = name.find('@');
+  if (at == 0 || at + 1 == dot) return false;
+  return std::ranges::all_of(name, [](char each) {
+    return (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z') ||
+           (each >= '0' && each <= '9') ||
+           std::string_view(":-_.\\@").find(each) != std::string_view::npos;
+  });
+}
+
 PluginArguments restart(const v1::RestartAction& given, RuleValues values) {
   rulesets::RestartUnit out;
-  values.require(!given.unit().empty(), "unit", "set it to a unit, such as cache.service");
-  if (given.has_unit() && given.unit().empty()) {
-    values.report().error(values.path("unit"), "'unit' must not be empty");
+  values.require(given.has_unit(), "unit", "set it to a unit, such as cache.service");
+  if (given.has_unit() && !is_unit_name(given.unit())) {
+    values.report().error(
+        values.path("unit"),
+        fmt::format("'{}' is not the name of a unit of systemd; give it with its type, such as "
+                    "cache.service",
+                    given.unit()));
   }
   out.service = given.unit();
   values.seconds(given.has_pause(), given.pause(), "pause", 0, kSecondsPerDay,
@@ -395,20 +421,38 @@ std::string_view not_run_by_agent(const rulesets::Plugin& action) {
                     std::holds_alternative<rulesets::Always>(arguments) ||
                     std::holds_alternative<rulesets::ReclaimMemory>(arguments) ||
                     std::holds_alternative<rulesets::Throttle>(arguments) ||
-                    std::holds_alternative<rulesets::Freeze>(arguments);
+                    std::holds_alternative<rulesets::Freeze>(arguments) ||
+                    std::holds_alternative<rulesets::RestartUnit>(arguments);
   return runs ? std::string_view() : kOnlyRules;
 }
 
-void find_not_run_by_agent(const std::vector<rulesets::Ruleset>& rulesets, Report& report) {
+namespace {
+
+// `why` returns an empty text for an action that is right.
+void report_actions(const std::vector<rulesets::Ruleset>& rulesets, Report& report,
+                    std::string_view (*why)(const rulesets::Plugin& action)) {
   for (std::size_t r = 0; r < rulesets.size(); ++r) {
     for (std::size_t a = 0; a < rulesets[r].actions.size(); ++a) {
       const Plugin& action = rulesets[r].actions[a];
-      const std::string_view why = not_run_by_agent(action);
-      if (why.empty()) continue;
+      const std::string_view problem = why(action);
+      if (problem.empty()) continue;
       report.error(fmt::format("rulesets[{}].actions[{}].{}", r, a, action.name),
-                   fmt::format("'{}': {}", action.name, why));
+                   fmt::format("'{}': {}", action.name, problem));
     }
   }
+}
+
+}  // namespace
+
+void find_not_run_by_agent(const std::vector<rulesets::Ruleset>& rulesets, Report& report) {
+  report_actions(rulesets, report, not_run_by_agent);
+}
+
+void find_restarts(const std::vector<rulesets::Ruleset>& rulesets, Report& report) {
+  report_actions(rulesets, report, [](const rulesets::Plugin& action) {
+    return std::holds_alternative<rulesets::RestartUnit>(action.arguments) ? kNoSystemd
+                                                                           : std::string_view();
+  });
 }
 
 }  // namespace forestall::intake

@@ -22,4 +22,9 @@ void find_not_run_by_agent(const std::vector<rulesets::Ruleset>& rulesets, Repor
 // Why the agent does not run the action; empty: it does.
 [[nodiscard]] std::string_view not_run_by_agent(const rulesets::Plugin& action);
 
+// The same for actions that need systemd.
+void find_restarts(const std::vector<rulesets::Ruleset>& rulesets, Report& report);
+inline constexpr std::string_view kNoSystemd =
+    "it requires systemd, and /run/systemd/system does not exist; remove it";
+
 }  // namespace forestall::intake

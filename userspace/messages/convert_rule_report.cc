@@ -27,6 +27,7 @@ v1::RulesetRun::Action to_proto(const RuleActionReport& action) {
     added.set_outcome(to_enum<v1::RulesetRun::Outcome>(each.outcome));
     added.set_file(text::to_utf8(each.file));
     added.set_value(each.value);
+    added.set_unit(text::to_utf8(each.unit));
   }
   return out;
 }
@@ -47,7 +48,7 @@ Result<RuleActionReport> from_proto(const v1::RulesetRun::Action& message) {
     action.attempts.push_back(
         {each.cgroup(),
          TRY(from_enum<RuleOutcome>(each.outcome(), v1::RulesetRun::Outcome_MAX, "outcome")),
-         each.file(), each.value()});
+         each.file(), each.value(), each.unit()});
   }
   return action;
 }

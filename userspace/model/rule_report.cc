@@ -22,6 +22,7 @@ std::string_view to_string(RuleOutcome outcome) {
     case RuleOutcome::is_protected: return "protected";
     case RuleOutcome::kill_failed: return "kill-failed";
     case RuleOutcome::empty: return "empty";
+    case RuleOutcome::restart_requested: return "restart-requested";
   }
   return "";
 }

@@ -20,14 +20,15 @@ enum class ChainStep : std::uint8_t {
 [[nodiscard]] std::string_view to_string(ChainStep step);
 
 enum class RuleOutcome : std::uint8_t {
-  killed,        // it is the victim of this step
-  dry_run,       // it would have been
-  written,       // a setting was written
-  held,          // another kill is decided or in progress: no kill now
-  kill_limit,    // Config::kill_limit allows no kill now
-  is_protected,  // never killed; the next candidate follows
-  kill_failed,   // a kill was tried before, and failed
-  empty,         // it has no processes
+  killed,             // it is the victim of this step
+  dry_run,            // it would have been
+  written,            // a setting was written
+  held,               // another kill is decided or in progress: no kill now
+  kill_limit,         // Config::kill_limit allows no kill now
+  is_protected,       // never killed; the next candidate follows
+  kill_failed,        // a kill was tried before, and failed
+  empty,              // it has no processes
+  restart_requested,  // of a unit, from systemd
 };
 [[nodiscard]] std::string_view to_string(RuleOutcome outcome);
 
@@ -42,9 +43,11 @@ struct RuleRanked {
 struct RuleAttempt {
   std::string cgroup;
   RuleOutcome outcome = RuleOutcome::killed;
-  // Of a write: the file, and the bytes or 1 to freeze. Empty: a kill.
+  // Of a write: the file, and the bytes or 1 to freeze.
   std::string file = {};
   std::int64_t value = 0;
+  // Of a restart; then `cgroup` is empty. With neither, it is a kill.
+  std::string unit = {};
 
   friend bool operator==(const RuleAttempt&, const RuleAttempt&) = default;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -37,7 +38,9 @@ RuleOutcome outcome_of(Exclusion exclusion) {
 
 EffectAnswer answer_to(RuleOutcome outcome) {
   switch (outcome) {
-    case RuleOutcome::killed: return EffectAnswer::yes;
+    case RuleOutcome::killed:
+    case RuleOutcome::restart_requested:
+    case RuleOutcome::dry_run: return EffectAnswer::yes;
     case RuleOutcome::held:
     case RuleOutcome::kill_limit: return EffectAnswer::not_now;
     default: return EffectAnswer::no;
@@ -67,6 +70,19 @@ void add_ranking(const std::vector<rulesets::RankedCgroup>& ranking, std::vector
   }
 }
 
+// Whether the cgroup is that of a unit of systemd or lies in it. systemd makes the cgroups of units
+// in slices only: a workload may give its own cgroups the name of a unit, and must not protect that
+// unit by it. src/basic/cgroup-util.c cg_escape() adds "_" to some names.
+bool is_in_unit(std::string_view path, std::string_view unit) {
+  for (;;) {
+    if (path.starts_with('/')) path.remove_prefix(1);
+    const std::string_view name = path.substr(0, path.find('/'));
+    if (name == unit || (name.starts_with('_') && name.substr(1) == unit)) return true;
+    if (!name.ends_with(".slice")) return false;
+    path.remove_prefix(name.size());
+  }
+}
+
 class RulePass {
  public:
   RulePass(const Config& config, const Observation& observation, const Decision& thresholds)
@@ -91,10 +107,13 @@ class RulePass {
     while (step.wanted) {
       RuleOutcome outcome = RuleOutcome::kill_failed;
       // The agent refuses configurations with other effects.
-      if (step.wanted->kind == rulesets::WantedEffect::Kind::kill) {
-        const auto refused = check_target(step.wanted->target);
-        if (!refused) return std::nullopt;
-        outcome = *refused;
+      const auto kind = step.wanted->kind;
+      const bool restarts = kind == rulesets::WantedEffect::Kind::restart;
+      if (restarts || kind == rulesets::WantedEffect::Kind::kill) {
+        const std::string& target = step.wanted->target;
+        const auto checked = restarts ? check_unit(target) : check_target(target);
+        if (!checked) return std::nullopt;
+        outcome = *checked;
         outcomes_.push_back(outcome);
       }
       answers.push_back(answer_to(outcome));
@@ -138,7 +157,7 @@ class RulePass {
  private:
   // What a kill of the cgroup comes to. Nothing: the workloads are needed first.
   std::optional<RuleOutcome> check_target(const std::string& target) {
-    if (busy_ || has_victim_) return RuleOutcome::held;
+    if (busy_ || has_victim_ || restarts_) return RuleOutcome::held;
     const rulesets::Cgroup* cgroup = rules_.find(target);
     if (cgroup == nullptr || rulesets::is_root(*cgroup) || is_spared(target)) {
       return RuleOutcome::is_protected;
@@ -152,6 +171,31 @@ class RulePass {
     tried_.push_back(std::move(candidate));
     has_victim_ = outcome == RuleOutcome::killed;
     return outcome;
+  }
+
+  // What a restart of the unit comes to: it ends the processes of the unit's cgroup. One step has
+  // one victim. Nothing: the workloads are needed first.
+  std::optional<RuleOutcome> check_unit(const std::string& unit) {
+    if (busy_ || has_victim_ || restarts_) return RuleOutcome::held;
+    const auto is_inside = [&](const std::string& path) { return is_in_unit(path, unit); };
+    if (std::ranges::any_of(rules_.spared, is_inside)) return RuleOutcome::is_protected;
+    if (!observation_.workloads) return std::nullopt;
+    if (has_protected_workload(is_inside)) return RuleOutcome::is_protected;
+    restarts_ = true;
+    return dry_run_ ? RuleOutcome::dry_run : RuleOutcome::restart_requested;
+  }
+
+  bool has_protected_workload(const std::function<bool(const std::string& path)>& is_inside) {
+    const std::vector<WorkloadSample>& workloads = *observation_.workloads;
+    if (!exclusions_) exclusions_.emplace(workloads, observation_.kills);
+    return std::ranges::any_of(workloads,
+                               [&](const WorkloadSample& each) {
+                                 return is_inside(each.workload.path) &&
+                                        exclusions_->of(each) == Exclusion::is_protected;
+                               }) ||
+           std::ranges::any_of(rules_.cgroups, [&](const rulesets::Cgroup& each) {
+             return is_inside(each.path) && candidate_of(each).exclusion == Exclusion::is_protected;
+           });
   }
 
   // Forgets settings of cgroups whose kill would be refused. False: the workloads are needed first.
@@ -229,6 +273,11 @@ class RulePass {
       report.attempts.push_back(
           {attempt.cgroup, outcome, std::string(attempt.file), attempt.value});
     }
+    if (action.restart) {
+      const bool dry = action.restart->dry;
+      const RuleOutcome outcome = dry ? RuleOutcome::dry_run : outcomes_[reported_++];
+      report.attempts.push_back({{}, outcome, {}, 0, action.restart->service});
+    }
     return report;
   }
 
@@ -240,10 +289,11 @@ class RulePass {
   rulesets::RuleConfig program_;
   bool busy_ = false;
   std::optional<Exclusions> exclusions_;
-  std::vector<RuleOutcome> outcomes_;  // of the kills that were wanted, in order
+  std::vector<RuleOutcome> outcomes_;  // of the kills and restarts that were wanted, in order
   std::size_t reported_ = 0;
   std::vector<Candidate> tried_;
   bool has_victim_ = false;
+  bool restarts_ = false;                       // or would in a dry run
   std::set<std::string, std::less<>> refused_;  // cgroups whose settings stay as they are
 };
 

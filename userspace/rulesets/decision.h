@@ -46,12 +46,18 @@ struct KillAttempt {
   std::int64_t value = 0;
 };
 
+struct UnitRestart {
+  std::string service;
+  bool dry = false;
+};
+
 struct ActionRun {
   std::string name;
   PluginResult result = PluginResult::proceed;
   std::vector<RankedCgroup> ranking;
   std::vector<DescentRanking> descents;
   std::vector<KillAttempt> attempts;
+  std::optional<UnitRestart> restart;  // that was attempted
 };
 
 struct RulesetRun {
@@ -79,11 +85,6 @@ struct RuleKill {
   std::string reason;  // the plugin
   std::string ruleset;
   std::string group;
-  bool dry = false;
-};
-
-struct UnitRestart {
-  std::string service;
   bool dry = false;
 };
 

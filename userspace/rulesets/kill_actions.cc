@@ -159,11 +159,16 @@ KillActions::KillEnd KillActions::kill_cgroup(const Kill& arguments, PluginRun& 
 // oomd sleeps for the action's delay and then pauses the ruleset; here both are one pause.
 PluginResult KillActions::run(const RestartUnit& arguments, PluginRun& run) {
   const bool dry = arguments.dry || scope_.config.dry_run;
+  run.report->restart = UnitRestart{arguments.service, dry};
   if (!dry) {
     const auto worked =
         scope_.effects.answer({WantedEffect::Kind::restart, arguments.service, {}, 0});
     if (!worked) return PluginResult::stop;
-    if (*worked != EffectAnswer::yes) return PluginResult::proceed;
+    if (*worked == EffectAnswer::not_now) {
+      run.pause = 0;
+      return PluginResult::stop;
+    }
+    if (*worked == EffectAnswer::no) return PluginResult::proceed;
   }
   scope_.decision.restarts.push_back({arguments.service, dry});
   run.extra_pause = arguments.post_action_delay;

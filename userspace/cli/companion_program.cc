@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <string_view>
+#include <utility>
 
 #include "base/printable.h"
 #include "cli/exit_code.h"
@@ -47,6 +49,15 @@ int become_companion(const std::string& name, std::vector<std::string> arguments
   const Error failure = path ? errno_error("exec", *path) : path.error();
   fmt::print(stderr, "forestall: {}\n", printable_lines(failure.text()));
   return kExitFailed;
+}
+
+std::optional<int> become_kubectl_plugin(int argc, char** argv) {
+  if (argc == 0) return std::nullopt;
+  const std::string_view path = argv[0];
+  if (path.substr(path.rfind('/') + 1) != "kubectl-forestall") return std::nullopt;
+  std::vector<std::string> arguments{"kubectl"};
+  arguments.insert(arguments.end(), argv + 1, argv + argc);
+  return become_companion("forestall-cluster", std::move(arguments));
 }
 
 }  // namespace forestall::cli

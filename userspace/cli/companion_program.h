@@ -4,6 +4,7 @@
 // forestall-cluster, forestall-offline; forestall-offline executes forestall-plot.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,5 +20,9 @@ namespace forestall::cli {
 // Replaces this process with the program `name`, which gets the same arguments. Returns the exit
 // code if it is not found or does not start, with an error message.
 [[nodiscard]] int become_companion(const std::string& name, std::vector<std::string> arguments);
+
+// Under the name kubectl-forestall, this program is a plugin of kubectl: replaces this process with
+// forestall-cluster, which runs `kubectl forestall`. Returns nothing under any other name.
+[[nodiscard]] std::optional<int> become_kubectl_plugin(int argc, char** argv);
 
 }  // namespace forestall::cli

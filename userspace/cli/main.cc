@@ -39,5 +39,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace forestall::cli
 
 int main(int argc, char** argv) {
+  const auto plugin = forestall::cli::become_kubectl_plugin(argc, argv);
+  if (plugin) return *plugin;
   return forestall::cli::program_main(argc, argv, forestall::cli::run);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// forestall-cluster, which `forestall cluster` executes. It is a separate program because the agent
-// may kill and must have no network, and this one has the network and must not be able to kill.
+// forestall-cluster, which `forestall cluster` and `kubectl forestall` execute. It is a separate
+// program because the agent may kill and must have no network, and this one has the network and
+// must not be able to kill.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "cli/command_line.h"
 #include "cli/exit_code.h"
 #include "cluster/app.h"
+#include "cluster/kubectl_command.h"
 
 namespace forestall::cluster {
 namespace {
@@ -29,6 +31,9 @@ int fail(const std::string& problem, int exit_code) {
 }
 
 int run(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments.front() == "kubectl") {
+    return run_kubectl({arguments.begin() + 1, arguments.end()});
+  }
   cli::CommandLine line;
   if (const auto exit_code = parse_command_line(arguments, line)) return *exit_code;
   if (line.subcommand != cli::Subcommand::cluster) {

@@ -156,7 +156,10 @@ Result<void> read_condition(const text::JsonValue& status, NodeObject& node) {
 
 Result<NodeObject> parse_node(std::string_view body) {
   const auto document = TRY(text::JsonDocument::parse(body));
-  const text::JsonValue root = document.root();
+  return read_node(document.root());
+}
+
+Result<NodeObject> read_node(const text::JsonValue& root) {
   NodeObject node;
   const text::JsonValue metadata = TRY(root.at("metadata"));
   node.resource_version = TRY(metadata.text("resourceVersion"));

@@ -17,6 +17,10 @@
 #include "cluster/node_state.h"
 #include "kubernetes/http_client.h"
 
+namespace forestall::text {
+class JsonValue;
+}
+
 namespace forestall::cluster {
 
 inline constexpr std::string_view kPressureCondition = "ForestallMemoryPressure";
@@ -33,6 +37,7 @@ struct NodeObject {
 };
 
 [[nodiscard]] Result<NodeObject> parse_node(std::string_view body);
+[[nodiscard]] Result<NodeObject> read_node(const text::JsonValue& root);
 
 // Sets or removes the annotation and the taint; nothing: both are as they should be.
 [[nodiscard]] std::optional<kubernetes::OutgoingRequest> node_request(const std::string& node,

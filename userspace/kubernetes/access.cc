@@ -135,6 +135,7 @@ class Kubeconfig {
     const auto read_context = [&](const text::JsonValue& body) -> Result<void> {
       cluster = TRY(body.text("cluster"));
       user = TRY(body.text("user"));
+      access_.pod_namespace = TRY(body.text("namespace"));
       return {};
     };
     TRY(visit_named(root, "contexts", "context", name, read_context));

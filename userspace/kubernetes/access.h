@@ -27,6 +27,7 @@ struct Access {
   std::string token;
   PemSource client_certificate;
   PemSource client_key;
+  std::string pod_namespace;  // of the kubeconfig's context; empty: not given
 
   friend bool operator==(const Access&, const Access&) = default;
 };

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -48,9 +49,12 @@ class AnswerCollector final : public HttpReceiver {
  public:
   static constexpr std::size_t kBytesMax = std::size_t{1} << 20;
 
+  AnswerCollector() = default;
+  explicit AnswerCollector(std::size_t bytes_max) : bytes_max_(bytes_max) {}
+
   void head(const ResponseHead& head) override { head_ = head; }
   [[nodiscard]] bool body(std::string_view bytes) override {
-    if (text_.size() + bytes.size() > kBytesMax) return false;
+    if (text_.size() + bytes.size() > bytes_max_) return false;
     text_ += bytes;
     return true;
   }
@@ -63,9 +67,11 @@ class AnswerCollector final : public HttpReceiver {
   // Code 0: no answer.
   [[nodiscard]] const ResponseHead& head() const { return head_; }
   [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] std::string take_text() && { return std::move(text_); }
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
 
  private:
+  std::size_t bytes_max_ = kBytesMax;
   ResponseHead head_;
   std::string text_;
   std::optional<Error> failure_;

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kubectl forestall` against a fake API server.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/companion_program.h"
+#include "cli/exit_code.h"
+#include "cluster/api_reader.h"
+#include "cluster/kubectl_command.h"
+#include "cluster/kubectl_options.h"
+#include "support/fake_api_server.h"
+
+namespace forestall::cluster {
+namespace {
+
+using Kind = KubectlOptions::Kind;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kReports = "/apis/forestall.dev/v1alpha1/nodereports?limit=500";
+constexpr const char* kNodes = "/api/v1/nodes?limit=500";
+constexpr const char* kEvents =
+    "/api/v1/namespaces/shop/events?fieldSelector=source%3Dforestall&limit=500";
+std::string items(const std::vector<std::string>& objects) {
+  return fmt::format(R"({{"metadata":{{}},"items":[{}]}})", fmt::join(objects, ","));
+}
+
+std::string node_with(const std::string& name, const std::string& pressure,
+                      const std::string& metadata = "") {
+  return fmt::format(
+      R"({{"metadata":{{"name":"{0}","resourceVersion":"7"{2}}},"spec":{{"taints":[)"
+      R"({{"key":"forestall.dev/memory-pressure","effect":"NoSchedule"}}]}},"status":)"
+      R"({{"conditions":[{{"type":"ForestallMemoryPressure","status":"{1}"}}]}}}})",
+      name, pressure, metadata);
+}
+
+std::string event_about(const std::string& uid, const std::string& reason, const std::string& last,
+                        const std::string& component = "forestall") {
+  return fmt::format(
+      R"({{"metadata":{{"name":"e","annotations":{{"starved_resource":"memory"}}}},)"
+      R"("involvedObject":{{"kind":"Pod","namespace":"shop","name":"web-0","uid":"{}"}},)"
+      R"("reason":"{}","message":"The node was low on resource: memory. ","source":)"
+      R"({{"component":"{}","host":"here"}},"firstTimestamp":"2025-11-25T18:00:00Z",)"
+      R"("lastTimestamp":"{}","count":2}})",
+      uid, reason, component, last);
+}
+
+class KubectlTest : public ::testing::Test {
+ protected:
+  KubectlTest()
+      : server_([this](const test::ApiRequest& request) {
+          const std::lock_guard lock(mutex_);
+          const auto found = answers_.find(request.target);
+          if (found != answers_.end()) return test::json_answer(200, found->second);
+          if (request.target == forbidden_) {
+            return test::json_answer(403,
+                                     R"({"kind":"Status","message":"no","reason":"Forbidden"})");
+          }
+          return test::json_answer(404,
+                                   R"({"kind":"Status","reason":"NotFound","message":"none"})");
+        }) {
+    kubernetes::Access access;
+    access.server = server_.url();
+    api_.emplace(ApiReader::create(access).value());
+    options_.pod_namespace = "shop";
+  }
+
+  std::string text_of(Result<KubectlReport> (*report)(ApiReader&, const KubectlOptions&)) {
+    auto made = report(*api_, options_);
+    if (!made) return "failed: " + made.error().text();
+    notes_ = std::move(made->notes);
+    return made->text;
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, std::string> answers_;  // by target
+  std::string forbidden_;
+  test::FakeApiServer server_;
+  std::optional<ApiReader> api_;
+  KubectlOptions options_;
+  std::vector<std::string> notes_;
+};
+
+TEST_F(KubectlTest, ListsNodesWithTheirLastReports) {
+  answers_[kNodes] =
+      items({node_with("a", "True"),
+             node_with("b", "Unknown", R"(,"annotations":{"forestall.dev/unguarded":"x"})"),
+             R"({"metadata":{"name":"c","resourceVersion":"1"}})"});
+  answers_[kReports] = items({R"({"metadata":{"name":"a"},"status":{"time":"2025-11-25T18:00:00Z",)"
+                              R"("memory":{"capacity":"16Gi","workingSet":8589934592},)"
+                              R"("memoryStallPercent":{"full":1.5},"lastHour":{"evictions":3}}})"});
+  EXPECT_EQ(text_of(report_nodes),
+            "  node  guarded  pressure  taint  working set  capacity  full stall %  evictions/h  "
+            "oom kills/h  reported\n"
+            "  a     yes      True      yes    8.0 GiB      16Gi      1.5           3            "
+            "-            2025-11-25T18:00:00Z\n"
+            "  b     no       Unknown   yes    -            -         -             -            "
+            "-            -\n"
+            "  c     unknown  -         no     -            -         -             -            "
+            "-            -\n");
+  EXPECT_TRUE(notes_.empty());
+  options_.json = true;
+  EXPECT_THAT(text_of(report_nodes), HasSubstr(R"("workingSet": "8589934592")"));
+}
+
+TEST_F(KubectlTest, ReportsThatNoNodeReportIsPublished) {
+  answers_[kNodes] = items({node_with("a", "False")});
+  EXPECT_THAT(text_of(report_nodes), HasSubstr("a     yes      False"));
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("no kind NodeReport of forestall.dev/v1alpha1")));
+  answers_[kReports] = items({});
+  EXPECT_THAT(text_of(report_nodes), HasSubstr("a     yes      False"));
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("no NodeReport is published")));
+  answers_.erase(kReports);
+  forbidden_ = kReports;
+  EXPECT_THAT(text_of(report_nodes), HasSubstr("a     yes      False"));
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("403 Forbidden")));
+}
+
+TEST_F(KubectlTest, ReadsAListPageByPage) {
+  answers_[kNodes] = R"({"metadata":{"continue":"x/y"},"items":[)" + node_with("a", "True") + "]}";
+  answers_[std::string(kNodes) + "&continue=x%2Fy"] = items({node_with("b", "True")});
+  const std::string text = text_of(report_nodes);
+  EXPECT_THAT(text, HasSubstr("\n  a  "));
+  EXPECT_THAT(text, HasSubstr("\n  b  "));
+}
+
+TEST_F(KubectlTest, ListsEventsOfForestallOnly) {
+  answers_[kEvents] = items({event_about("u1", "KernelOOMKilled", "2025-11-25T19:00:00Z"),
+                             event_about("u1", "Evicted", "2025-11-25T18:30:00Z"),
+                             event_about("u1", "BackOff", "2025-11-25T18:30:00Z", "kubelet")});
+  EXPECT_EQ(text_of(report_events),
+            "  last                  count  reason           object      node  message\n"
+            "  2025-11-25T18:30:00Z  2      Evicted          shop/web-0  here  The node was low on "
+            "resource: memory.\n"
+            "  2025-11-25T19:00:00Z  2      KernelOOMKilled  shop/web-0  here  The node was low on "
+            "resource: memory.\n");
+  options_.json = true;
+  EXPECT_THAT(text_of(report_events), HasSubstr(R"("starved_resource": "memory")"));
+}
+
+TEST_F(KubectlTest, ListsEventsOfAllNamespaces) {
+  options_.all_namespaces = true;
+  answers_["/api/v1/events?fieldSelector=source%3Dforestall&limit=500"] = items({});
+  EXPECT_THAT(text_of(report_events), HasSubstr("no Events of Forestall in any namespace"));
+}
+
+TEST_F(KubectlTest, ReportsARefusal) {
+  forbidden_ = kEvents;
+  EXPECT_THAT(text_of(report_events), HasSubstr("failed: "));
+  EXPECT_THAT(text_of(report_events), HasSubstr("403 Forbidden: no"));
+}
+
+TEST(KubectlOptions, AreThoseOfKubectl) {
+  KubectlOptions options;
+  EXPECT_FALSE(parse_kubectl_options({"top", "nodes", "-o", "json"}, options));
+  EXPECT_EQ(options.command, Kind::top_nodes);
+  EXPECT_TRUE(options.json);
+  options = {};
+  EXPECT_FALSE(parse_kubectl_options(
+      {"--context", "c", "events", "-A", "-n", "shop", "--kubeconfig=f"}, options));
+  EXPECT_EQ(options.command, Kind::events);
+  EXPECT_TRUE(options.all_namespaces);
+  EXPECT_EQ(options.pod_namespace, "shop");
+  EXPECT_EQ(options.kubeconfig, "f");
+  EXPECT_EQ(options.context, "c");
+  EXPECT_FALSE(options.json);
+  const std::vector<std::vector<std::string>> wrong = {
+      {}, {"top"}, {"none"}, {"events", "-o", "yaml"}, {"top", "nodes", "a"}};
+  for (const auto& each : wrong) {
+    EXPECT_EQ(parse_kubectl_options(each, options), cli::kExitUsage)
+        << fmt::format("{}", fmt::join(each, " "));
+  }
+}
+
+TEST(KubectlPlugin, IsThatOfItsNameOnly) {
+  for (std::string name : {"forestall", "/usr/sbin/forestall", "kubectl-forestall/forestall", ""}) {
+    char* arguments[] = {name.data(), nullptr};
+    EXPECT_EQ(cli::become_kubectl_plugin(1, arguments), std::nullopt) << name;
+  }
+}
+
+TEST(KubeconfigPath, IsThatOfKubectl) {
+  EXPECT_EQ(kubeconfig_path("a", "b:c", "/h").value(), "a");
+  EXPECT_EQ(kubeconfig_path("", "b", "/h").value(), "b");
+  EXPECT_EQ(kubeconfig_path("", "", "/h").value(), "/h/.kube/config");
+  EXPECT_FALSE(kubeconfig_path("", "b:c", "/h"));
+  EXPECT_FALSE(kubeconfig_path("", "", ""));
+}
+
+}  // namespace
+}  // namespace forestall::cluster

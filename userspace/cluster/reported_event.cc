@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/reported_event.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "text/json_value.h"
+
+namespace forestall::cluster {
+namespace {
+
+// As cluster_event.cc names it.
+constexpr std::string_view kComponent = "forestall";
+
+// Nothing: another program has made it.
+Result<std::optional<ReportedEvent>> read_event(const text::JsonValue& object) {
+  ReportedEvent event;
+  const auto source = TRY(object.find("source"));
+  if (!source || TRY(source->text("component")) != kComponent) {
+    return std::optional<ReportedEvent>();
+  }
+  event.node = TRY(source->text("host"));
+  const text::JsonValue subject = TRY(object.at("involvedObject"));
+  event.kind = TRY(subject.text("kind"));
+  event.object_namespace = TRY(subject.text("namespace"));
+  event.name = TRY(subject.text("name"));
+  event.uid = TRY(subject.text("uid"));
+  event.reason = TRY(object.text("reason"));
+  event.message = TRY(object.text("message"));
+  event.first = TRY(object.text("firstTimestamp"));
+  event.last = TRY(object.text("lastTimestamp"));
+  if (const auto count = TRY(object.find("count"))) event.count = TRY(count->amount());
+  const text::JsonValue metadata = TRY(object.at("metadata"));
+  const auto annotations = TRY(metadata.find("annotations"));
+  const auto add = [&event](std::string_view key, const text::JsonValue& value) -> Result<void> {
+    event.annotations.emplace_back(key, TRY(value.string()));
+    return {};
+  };
+  if (annotations) TRY(annotations->each_member(add));
+  return std::optional(std::move(event));
+}
+
+}  // namespace
+
+Result<std::vector<ReportedEvent>> read_events(ApiReader& api, const std::string& target) {
+  std::vector<ReportedEvent> events;
+  const auto visit = [&events](const text::JsonValue& object) -> Result<void> {
+    if (auto event = TRY(read_event(object))) events.push_back(*std::move(event));
+    return {};
+  };
+  if (!TRY(api.each(target, visit))) {
+    return error(fmt::format("GET {}: the API server has no Events", target));
+  }
+  // Times of the API (RFC 3339, UTC) are in the order of their texts.
+  std::ranges::stable_sort(events, {}, &ReportedEvent::last);
+  return events;
+}
+
+text::JsonOutput to_json(const ReportedEvent& event) {
+  auto subject = text::JsonOutput::object();
+  subject.set("kind", event.kind);
+  if (!event.object_namespace.empty()) subject.set("namespace", event.object_namespace);
+  subject.set("name", event.name);
+  subject.set("uid", event.uid);
+  auto annotations = text::JsonOutput::object();
+  for (const auto& [key, value] : event.annotations) annotations.set(key, value);
+  auto out = text::JsonOutput::object();
+  out.set("reason", event.reason);
+  out.set("object", std::move(subject));
+  out.set("node", event.node);
+  out.set("first", event.first);
+  out.set("last", event.last);
+  out.set("count", event.count);
+  out.set("message", event.message);
+  out.set("annotations", std::move(annotations));
+  return out;
+}
+
+std::string subject_text(const ReportedEvent& event) {
+  return event.kind == "Node" ? "node " + event.name
+                              : fmt::format("{}/{}", event.object_namespace, event.name);
+}
+
+}  // namespace forestall::cluster

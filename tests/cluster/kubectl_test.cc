@@ -28,6 +28,11 @@ constexpr const char* kReports = "/apis/forestall.dev/v1alpha1/nodereports?limit
 constexpr const char* kNodes = "/api/v1/nodes?limit=500";
 constexpr const char* kEvents =
     "/api/v1/namespaces/shop/events?fieldSelector=source%3Dforestall&limit=500";
+constexpr const char* kPod = "/api/v1/namespaces/shop/pods/web-0";
+constexpr const char* kPodEvents =
+    "/api/v1/namespaces/shop/events?fieldSelector=involvedObject.kind%3DPod%2C"
+    "involvedObject.name%3Dweb-0&limit=500";
+
 std::string items(const std::vector<std::string>& objects) {
   return fmt::format(R"({{"metadata":{{}},"items":[{}]}})", fmt::join(objects, ","));
 }
@@ -52,6 +57,14 @@ std::string event_about(const std::string& uid, const std::string& reason, const
       uid, reason, component, last);
 }
 
+std::string web_pod(const std::string& spec = "") {
+  return fmt::format(
+      R"({{"metadata":{{"uid":"u1","name":"web-0","namespace":"shop"}},"spec":{{"nodeName":"here",)"
+      R"("priority":5{},"containers":[{{"name":"c"}}]}},"status":{{"phase":"Running",)"
+      R"("qosClass":"BestEffort"}}}})",
+      spec);
+}
+
 class KubectlTest : public ::testing::Test {
  protected:
   KubectlTest()
@@ -70,6 +83,7 @@ class KubectlTest : public ::testing::Test {
     access.server = server_.url();
     api_.emplace(ApiReader::create(access).value());
     options_.pod_namespace = "shop";
+    options_.object = "web-0";
   }
 
   std::string text_of(Result<KubectlReport> (*report)(ApiReader&, const KubectlOptions&)) {
@@ -157,6 +171,80 @@ TEST_F(KubectlTest, ReportsARefusal) {
   EXPECT_THAT(text_of(report_events), HasSubstr("403 Forbidden: no"));
 }
 
+TEST_F(KubectlTest, ExplainsAnEviction) {
+  answers_[kPodEvents] = items({event_about("u1", "Evicted", "2025-11-25T18:30:00Z")});
+  EXPECT_EQ(text_of(report_pod),
+            "pod shop/web-0: the API server has no such pod now\n"
+            "2025-11-25T18:30:00Z Evicted (2 times): The node was low on resource: memory. \n"
+            "  starved_resource: memory\n"
+            "  record: `forestall events --since 2025-11-25T18:00:00Z` on node here\n"
+            "evicted by Forestall\n");
+}
+
+TEST_F(KubectlTest, ExplainsWhyAPodWasNotEvicted) {
+  answers_[kPod] = web_pod();
+  answers_[kPodEvents] = items({});
+  answers_["/api/v1/nodes/here"] = node_with("here", "False");
+  std::string text = text_of(report_pod);
+  EXPECT_THAT(text, HasSubstr("Running, BestEffort, priority 5, on node here\n"));
+  EXPECT_THAT(text, HasSubstr("not evicted by Forestall"));
+  EXPECT_THAT(text, HasSubstr("no memory threshold of the node is met\n"));
+  answers_["/api/v1/nodes/here"] = node_with("here", "True");
+  EXPECT_THAT(text_of(report_pod), HasSubstr("kubectl forestall rank here"));
+  answers_["/api/v1/nodes/here"] =
+      node_with("here", "True", R"(,"annotations":{"forestall.dev/unguarded":"x"})");
+  EXPECT_THAT(text_of(report_pod), HasSubstr("the node is unguarded"));
+  answers_["/api/v1/nodes/here"] = R"({"metadata":{"resourceVersion":"7"}})";
+  EXPECT_THAT(text_of(report_pod), HasSubstr("the node has no current report"));
+  answers_.erase("/api/v1/nodes/here");
+  EXPECT_THAT(text_of(report_pod), HasSubstr("not evicted by Forestall"));
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("the state of the node is unknown")));
+}
+
+TEST_F(KubectlTest, ExplainsWhatProtectsAPod) {
+  answers_[kPodEvents] = items({});
+  answers_["/api/v1/nodes/here"] = node_with("here", "False");
+  answers_[kPod] = R"({"metadata":{"uid":"u1","name":"web-0","namespace":"shop"},"spec":)"
+                   R"({"nodeName":"here","priority":2000001000,"containers":[{"name":"c"}]}})";
+  EXPECT_THAT(text_of(report_pod), HasSubstr("the agent never evicts it: "));
+  options_.json = true;
+  EXPECT_THAT(text_of(report_pod), HasSubstr(R"("protection": )"));
+  EXPECT_THAT(text_of(report_pod), HasSubstr(R"("evicted": false)"));
+}
+
+TEST_F(KubectlTest, AnEventOfAnEarlierPodIsNoEvictionOfThisOne) {
+  answers_[kPod] = web_pod();
+  answers_[kPodEvents] = items({event_about("u0", "Evicted", "2025-11-25T18:30:00Z")});
+  answers_["/api/v1/nodes/here"] = node_with("here", "False");
+  const std::string text = text_of(report_pod);
+  EXPECT_THAT(text, HasSubstr("Evicted (2 times), an earlier pod of this name: "));
+  EXPECT_THAT(text, HasSubstr("not evicted by Forestall"));
+}
+
+TEST_F(KubectlTest, RanksThePodsOfANode) {
+  options_.object = "here";
+  answers_["/api/v1/pods?fieldSelector=spec.nodeName%3Dhere"] =
+      R"({"kind":"PodList","items":[)" + web_pod() +
+      R"(,{"metadata":{"uid":"u2","name":"db-0","namespace":"shop"},"spec":{"nodeName":"here",)"
+      R"("priority":1,"containers":[{"name":"c"}]}}]})";
+  answers_["/api/v1/nodes/here/proxy/stats/summary"] =
+      R"({"node":{"nodeName":"here"},"pods":[{"podRef":{"name":"web-0","namespace":"shop",)"
+      R"("uid":"u1"},"memory":{"workingSetBytes":100}},{"podRef":{"name":"db-0","namespace":)"
+      R"("shop","uid":"u2"},"memory":{"workingSetBytes":50}}]})";
+  ::testing::internal::CaptureStdout();
+  const auto code = print_rank(*api_, options_);
+  const std::string text = ::testing::internal::GetCapturedStdout();
+  ASSERT_TRUE(code) << code.error().text();
+  EXPECT_EQ(*code, cli::kExitOk);
+  EXPECT_LT(text.find("shop/db-0"), text.find("shop/web-0")) << text;
+  EXPECT_THAT(text, HasSubstr("Evicted first: shop/db-0"));
+  options_.signal = "memory.unknown";
+  EXPECT_FALSE(print_rank(*api_, options_));
+  options_.signal = "";
+  answers_.erase("/api/v1/nodes/here/proxy/stats/summary");
+  EXPECT_FALSE(print_rank(*api_, options_));
+}
+
 TEST(KubectlOptions, AreThoseOfKubectl) {
   KubectlOptions options;
   EXPECT_FALSE(parse_kubectl_options({"top", "nodes", "-o", "json"}, options));
@@ -164,15 +252,23 @@ TEST(KubectlOptions, AreThoseOfKubectl) {
   EXPECT_TRUE(options.json);
   options = {};
   EXPECT_FALSE(parse_kubectl_options(
-      {"--context", "c", "events", "-A", "-n", "shop", "--kubeconfig=f"}, options));
-  EXPECT_EQ(options.command, Kind::events);
-  EXPECT_TRUE(options.all_namespaces);
+      {"--context", "c", "why", "pod/web-0", "-n", "shop", "--kubeconfig=f"}, options));
+  EXPECT_EQ(options.command, Kind::why);
+  EXPECT_EQ(options.object, "web-0");
   EXPECT_EQ(options.pod_namespace, "shop");
   EXPECT_EQ(options.kubeconfig, "f");
   EXPECT_EQ(options.context, "c");
   EXPECT_FALSE(options.json);
+  options = {};
+  EXPECT_FALSE(parse_kubectl_options({"rank", "here", "--signal", "nodefs.available"}, options));
+  EXPECT_EQ(options.command, Kind::rank);
+  EXPECT_EQ(options.object, "here");
+  options = {};
+  EXPECT_FALSE(parse_kubectl_options({"events", "-A"}, options));
+  EXPECT_EQ(options.command, Kind::events);
+  EXPECT_TRUE(options.all_namespaces);
   const std::vector<std::vector<std::string>> wrong = {
-      {}, {"top"}, {"none"}, {"events", "-o", "yaml"}, {"top", "nodes", "a"}};
+      {}, {"top"}, {"why"}, {"rank"}, {"none"}, {"events", "-o", "yaml"}, {"top", "nodes", "a"}};
   for (const auto& each : wrong) {
     EXPECT_EQ(parse_kubectl_options(each, options), cli::kExitUsage)
         << fmt::format("{}", fmt::join(each, " "));

@@ -285,14 +285,19 @@ int rank_pods(const Options& options, const RankOptions& rank_options, Signal si
   if (!pods) return fail("rank", pods.error(), kExitUsage);
   const auto summary = load_stats(rank_options.stats);
   if (!summary) return fail("rank", summary.error(), kExitUsage);
-  const RankedPods ranking =
-      rank_input(*config, signal, choose_layout(layout, *summary), std::move(*pods), *summary);
+  rank_listed_pods(*config, {signal, layout, options.output}, std::move(*pods), *summary);
+  return kExitOk;
+}
+
+void rank_listed_pods(const Config& config, const RankPodsOptions& options,
+                      std::vector<intake::ListedPod> pods, const intake::StatsSummary& summary) {
+  const RankedPods ranking = rank_input(
+      config, options.signal, choose_layout(options.layout, summary), std::move(pods), summary);
   if (options.output == OutputFormat::json) {
     print_json(ranking);
   } else {
     print_text(ranking);
   }
-  return kExitOk;
 }
 
 }  // namespace forestall::cli

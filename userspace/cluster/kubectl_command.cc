@@ -20,7 +20,10 @@ std::string variable_or_empty(const char* name) {
 
 Result<int> print_report(ApiReader& api, const KubectlOptions& options) {
   using Kind = KubectlOptions::Kind;
-  const auto make = options.command == Kind::events ? report_events : report_nodes;
+  if (options.command == Kind::rank) return print_rank(api, options);
+  const auto make = options.command == Kind::why      ? report_pod
+                    : options.command == Kind::events ? report_events
+                                                      : report_nodes;
   const KubectlReport report = TRY(make(api, options));
   fmt::print("{}", report.text);
   for (const std::string& note : report.notes) fmt::print(stderr, "note: {}\n", printable(note));

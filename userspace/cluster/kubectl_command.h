@@ -19,7 +19,10 @@ struct KubectlReport {
 // What a command prints. Errors: the API server refused what the command cannot do without.
 // REQUIRES: options.pod_namespace is not empty.
 [[nodiscard]] Result<KubectlReport> report_nodes(ApiReader& api, const KubectlOptions& options);
+[[nodiscard]] Result<KubectlReport> report_pod(ApiReader& api, const KubectlOptions& options);
 [[nodiscard]] Result<KubectlReport> report_events(ApiReader& api, const KubectlOptions& options);
+// Prints the pods of options.object in the order of eviction; returns the exit code.
+[[nodiscard]] Result<int> print_rank(ApiReader& api, const KubectlOptions& options);
 
 // The kubeconfig to read, as kubectl selects it. `variable` and `home`: KUBECONFIG and HOME.
 // Errors: KUBECONFIG has several files, which kubectl merges; or HOME is needed and not set.

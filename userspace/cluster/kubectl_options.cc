@@ -41,6 +41,11 @@ CLI::App* describe_command(CLI::App& parent, const char* name, const char* help)
   return command;
 }
 
+// "pods/web-0" is the same as "web-0", as for kubectl.
+std::string without_kind(const std::string& name) {
+  return name.substr(name.find('/') == std::string::npos ? 0 : name.find('/') + 1);
+}
+
 }  // namespace
 
 std::optional<int> parse_kubectl_options(const std::vector<std::string>& arguments,
@@ -55,6 +60,12 @@ std::optional<int> parse_kubectl_options(const std::vector<std::string>& argumen
   CLI::App* nodes = describe_command(*top, "nodes", "Pressure, guard and last report of each node");
   nodes->alias("node");
   top->require_subcommand(1);
+  CLI::App* why = describe_command(app, "why", "Why a pod was evicted, or was not");
+  why->add_option("pod", options.object, "The pod")->option_text("POD")->required();
+  CLI::App* rank = describe_command(app, "rank", "The pods of a node in the order of eviction");
+  rank->add_option("node", options.object, "The node")->option_text("NODE")->required();
+  rank->add_option("--signal", options.signal, "Rank for this signal (default: memory.available)")
+      ->option_text("SIGNAL");
   CLI::App* events = describe_command(app, "events", "Events of evictions and of kernel OOM kills");
   events->add_flag("-A,--all-namespaces", options.all_namespaces, "Events of all namespaces");
   try {
@@ -68,6 +79,9 @@ std::optional<int> parse_kubectl_options(const std::vector<std::string>& argumen
     return cli::kExitUsage;
   }
   options.json = format == "json";
+  options.object = without_kind(options.object);
+  if (why->parsed()) options.command = Kind::why;
+  if (rank->parsed()) options.command = Kind::rank;
   if (events->parsed()) options.command = Kind::events;
   return std::nullopt;
 }

@@ -10,7 +10,7 @@
 namespace forestall::cluster {
 
 struct KubectlOptions {
-  enum class Kind : std::uint8_t { top_nodes, events };
+  enum class Kind : std::uint8_t { top_nodes, why, rank, events };
 
   Kind command = Kind::top_nodes;
   std::string kubeconfig;     // empty: the first of KUBECONFIG, else ~/.kube/config
@@ -18,6 +18,8 @@ struct KubectlOptions {
   std::string pod_namespace;  // empty: that of the context
   bool all_namespaces = false;
   bool json = false;
+  std::string object;  // the pod of `why`, the node of `rank`
+  std::string signal;  // of `rank`; empty: memory.available
 };
 
 // Returns the exit code if there is nothing to run: help was printed to standard output, or an

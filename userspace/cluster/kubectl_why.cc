@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kubectl forestall why POD`: the Events about the pod, and what of the pod and its node allows or
+// prevents an eviction.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "base/printable.h"
+#include "cluster/kubectl_command.h"
+#include "cluster/node_object.h"
+#include "cluster/reported_event.h"
+#include "intake/pod_list.h"
+#include "kubernetes/url.h"
+#include "policy/protection.h"
+#include "policy/qos.h"
+#include "tables/rank_text.h"
+#include "text/json_value.h"
+
+namespace forestall::cluster {
+namespace {
+
+// The pod as the API server has it now.
+struct PresentPod {
+  std::string uid;
+  std::string node;
+  std::string phase;
+  std::string quality;            // QoS class
+  std::string priority;           // empty: none
+  std::string protection;         // why no agent kills it; empty: it may be killed
+  std::string disruption_target;  // reason of the condition, if it is true
+};
+
+struct PodFinding {
+  std::string name;  // "shop/web-0"
+  std::optional<PresentPod> pod;
+  std::vector<ReportedEvent> events;
+  std::optional<NodeObject> node;  // of the pod
+};
+
+Result<void> read_pod_status(const text::JsonValue& object, PresentPod& pod) {
+  const auto status = TRY(object.find("status"));
+  if (!status) return {};
+  pod.phase = TRY(status->text("phase"));
+  return status->each_in("conditions", [&pod](const text::JsonValue& each) -> Result<void> {
+    if (TRY(each.text("type")) != "DisruptionTarget") return {};
+    if (TRY(each.text("status")) == "True") pod.disruption_target = TRY(each.text("reason"));
+    return {};
+  });
+}
+
+std::string protection_of_pod(const Pod& pod) {
+  if (pod.origin == PodOrigin::mirror) {
+    return "it is a static pod by its annotation (only a real static pod is protected by it)";
+  }
+  Workload workload;
+  workload.kind = WorkloadKind::pod;
+  workload.name = pod.name;
+  workload.pod_uid = pod.uid;
+  workload.priority = pod.priority;
+  workload.pod = std::make_shared<const Pod>(pod);
+  return policy::protection_of(workload) == Protection::none ? ""
+                                                             : tables::protection_reason(workload);
+}
+
+Result<PresentPod> read_present_pod(const std::string& body) {
+  const auto document = TRY(text::JsonDocument::parse(body));
+  const text::JsonValue root = document.root();
+  const intake::ListedPod listed = TRY(intake::read_listed_pod(root));
+  PresentPod pod;
+  pod.uid = listed.pod.uid;
+  pod.node = listed.node;
+  pod.quality = to_string(policy::qos_class(listed.pod));
+  if (listed.pod.priority) pod.priority = std::to_string(*listed.pod.priority);
+  pod.protection = protection_of_pod(listed.pod);
+  TRY(read_pod_status(root, pod));
+  return pod;
+}
+
+Result<PodFinding> find_pod(ApiReader& api, const KubectlOptions& options, KubectlReport& report) {
+  PodFinding finding;
+  finding.name = options.pod_namespace + '/' + options.object;
+  const std::string where =
+      "/api/v1/namespaces/" + kubernetes::percent_encoded(options.pod_namespace);
+  const std::string name = kubernetes::percent_encoded(options.object);
+  if (const auto body = TRY(api.find(where + "/pods/" + name))) {
+    finding.pod = TRY(read_present_pod(*body));
+  }
+  finding.events = TRY(read_events(api, where +
+                                            "/events?fieldSelector=involvedObject.kind%3DPod%2C"
+                                            "involvedObject.name%3D" +
+                                            name));
+  std::erase_if(finding.events, [&options](const ReportedEvent& each) {
+    return each.kind != "Pod" || each.name != options.object;
+  });
+  if (!finding.pod || finding.pod->node.empty()) return finding;
+  const auto body = api.get("/api/v1/nodes/" + kubernetes::percent_encoded(finding.pod->node));
+  auto node = body ? parse_node(*body) : Result<NodeObject>(body.error());
+  if (node) {
+    finding.node = *std::move(node);
+  } else {
+    report.notes.push_back("the state of the node is unknown: " + node.error().text());
+  }
+  return finding;
+}
+
+bool was_evicted(const PodFinding& finding) {
+  return std::ranges::any_of(finding.events, [&finding](const ReportedEvent& each) {
+    return each.reason == "Evicted" && (!finding.pod || each.uid == finding.pod->uid);
+  });
+}
+
+std::string state_of(const PresentPod& pod) {
+  std::string text = fmt::format("{}, {}, priority {}", pod.phase.empty() ? "no phase" : pod.phase,
+                                 pod.quality, pod.priority.empty() ? "unknown" : pod.priority);
+  text += pod.node.empty() ? ", on no node" : ", on node " + pod.node;
+  return text;
+}
+
+// What of the node prevents an eviction, or would cause one.
+std::string state_of_node(const PresentPod& pod, const NodeObject& node) {
+  if (node.is_unguarded) return "the agent of the node does not answer; the node is unguarded";
+  if (node.condition_status == "True") {
+    return fmt::format(
+        "a memory threshold of the node is met, or was met a short time ago; the order of "
+        "eviction: "
+        "kubectl forestall rank {}",
+        pod.node);
+  }
+  if (node.condition_status == "False") return "no memory threshold of the node is met";
+  return "the node has no current report: `forestall cluster` is not running on it, or its agent "
+         "has just begun";
+}
+
+// In the order in which they are to be read.
+std::vector<std::string> reasons_of(const PodFinding& finding) {
+  std::vector<std::string> reasons;
+  if (was_evicted(finding)) return reasons;
+  reasons.emplace_back(
+      "no Event `Evicted` of Forestall for this pod; the API server keeps Events for an hour by "
+      "default");
+  if (!finding.pod) return reasons;
+  if (!finding.pod->protection.empty()) {
+    reasons.push_back("the agent never evicts it: " + finding.pod->protection);
+  }
+  if (finding.pod->node.empty()) reasons.emplace_back("it runs on no node");
+  if (finding.node) reasons.push_back(state_of_node(*finding.pod, *finding.node));
+  return reasons;
+}
+
+std::string event_text(const ReportedEvent& event, const PodFinding& finding) {
+  const bool is_earlier = finding.pod && event.uid != finding.pod->uid;
+  std::string text = fmt::format("{} {}{}{}: {}\n", event.last, event.reason,
+                                 event.count > 1 ? fmt::format(" ({} times)", event.count) : "",
+                                 is_earlier ? ", an earlier pod of this name" : "", event.message);
+  for (const auto& [key, value] : event.annotations) text += fmt::format("  {}: {}\n", key, value);
+  if (!event.node.empty()) {
+    text += fmt::format("  record: `forestall events --since {}` on node {}\n", event.first,
+                        event.node);
+  }
+  return text;
+}
+
+std::string text_of(const PodFinding& finding) {
+  std::string text =
+      fmt::format("pod {}: {}\n", finding.name,
+                  finding.pod ? state_of(*finding.pod) : "the API server has no such pod now");
+  for (const ReportedEvent& each : finding.events) text += event_text(each, finding);
+  if (was_evicted(finding)) {
+    text += "evicted by Forestall\n";
+  } else {
+    text += "not evicted by Forestall, as far as the API server shows:\n";
+  }
+  for (const std::string& reason : reasons_of(finding)) text += fmt::format("  - {}\n", reason);
+  if (finding.pod && !finding.pod->disruption_target.empty()) {
+    text += "condition DisruptionTarget: " + finding.pod->disruption_target + '\n';
+  }
+  return printable_lines(text);
+}
+
+std::string json_of(const PodFinding& finding, const KubectlOptions& options) {
+  auto out = text::JsonOutput::object();
+  out.set("namespace", options.pod_namespace);
+  out.set("name", options.object);
+  out.set("exists", finding.pod.has_value());
+  out.set("evicted", was_evicted(finding));
+  if (finding.pod) {
+    const PresentPod& pod = *finding.pod;
+    out.set("uid", pod.uid);
+    out.set("phase", pod.phase);
+    out.set("qosClass", pod.quality);
+    if (!pod.priority.empty()) out.set("priority", pod.priority);
+    if (!pod.node.empty()) out.set("node", pod.node);
+    if (!pod.protection.empty()) out.set("protection", pod.protection);
+    if (!pod.disruption_target.empty()) out.set("disruptionTarget", pod.disruption_target);
+  }
+  if (finding.node) {
+    out.set("nodeUnguarded", finding.node->is_unguarded);
+    out.set("nodePressure", finding.node->condition_status);
+  }
+  auto reasons = text::JsonOutput::list();
+  for (const std::string& each : reasons_of(finding)) reasons.add(each);
+  out.set("reasons", std::move(reasons));
+  auto events = text::JsonOutput::list();
+  for (const ReportedEvent& each : finding.events) events.add(to_json(each));
+  out.set("events", std::move(events));
+  return out.pretty();
+}
+
+}  // namespace
+
+Result<KubectlReport> report_pod(ApiReader& api, const KubectlOptions& options) {
+  KubectlReport report;
+  const PodFinding finding = TRY(find_pod(api, options, report));
+  report.text = options.json ? json_of(finding, options) : text_of(finding);
+  return report;
+}
+
+}  // namespace forestall::cluster

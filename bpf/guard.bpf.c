@@ -28,7 +28,6 @@
 #include "bpf/lib/memcg.bpf.h"
 #include "bpf/lib/node.bpf.h"
 #include "bpf/lib/signal.bpf.h"
-#include "bpf/lib/standing.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -36,8 +35,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define CHECK_NS_MIN (1000 * 1000ULL)
 /* The clocks also run far from every line, because a new list may lower a line. */
 #define CHECK_NS_MAX (20 * 1000 * 1000ULL)
-/* The same while only the standing list is in force, which may last for days. */
-#define STANDING_NS_MAX (100 * 1000 * 1000ULL)
 /* Upper bound on the rate at which this machine can fill memory; set before loading. */
 const volatile __u64 fill_bytes_per_us = 8192;
 
@@ -68,6 +65,12 @@ __u64 armings;
 /* Slots with pending signals, by bit. */
 __u32 pending;
 
+/* Arguments and results of guard_resolve and guard_identify; userspace runs one at a time. */
+__u32 resolving_slot;
+__u64 resolved_cgroup;
+__u64 identify_within; /* cgroup id */
+struct abi_guard_victim identified;
+
 static __always_inline __u64 in_force(struct abi_guard_slot* slot) {
   return *(volatile __u64*)&slot->published;
 }
@@ -85,7 +88,6 @@ static __always_inline __u64 in_force_ordered(struct abi_guard_slot* slot) {
 struct volley {
   __u64 generation;
   __u32 hook;
-  __u32 slot;
   __s32 code; /* of the last send */
   __u64 workload_usage;
 };
@@ -111,7 +113,6 @@ static __always_inline void report(struct guard_state* state, const struct volle
   report->kind = kind;
   report->way = way;
   report->hook = volley->hook;
-  report->slot = volley->slot;
   report->code = volley->code;
   report->refused = state->refused;
   report->tgid = bpf_get_current_pid_tgid() >> 32;
@@ -121,21 +122,14 @@ static __always_inline void report(struct guard_state* state, const struct volle
 
 /* ---- kills ---------------------------------------------------------------------------------- */
 
-/* Copies victim `i` of the list, or of the standing list's `group`; 0: there is none. *replaced:
- * the list is no longer in force. */
-static __always_inline int take_victim(struct abi_guard_slot* slot, __u32 index, __u32 group,
-                                       __u64 generation, __u32 i, struct abi_guard_victim* victim,
-                                       int* replaced) {
+/* Copies victim `i` of the list; 0: there is none. *replaced: the list is no longer in force. */
+static __always_inline int take_victim(struct abi_guard_slot* slot, __u64 generation, __u32 i,
+                                       struct abi_guard_victim* victim, int* replaced) {
   struct abi_guard_list* list = &slot->banks[generation & 1];
 
   *replaced = 0;
-  if (i >= ABI_GUARD_VICTIMS) return 0;
-  if (index == ABI_GUARD_STANDING) {
-    if (!take_standing(generation & 1, group, i, victim)) return 0;
-  } else {
-    if (i >= list->victim_count) return 0;
-    *victim = list->victims[i];
-  }
+  if (i >= ABI_GUARD_VICTIMS || i >= list->victim_count) return 0;
+  *victim = list->victims[i];
   *replaced = in_force_ordered(slot) != generation;
   return !*replaced;
 }
@@ -178,13 +172,13 @@ static __always_inline int shoot_at(struct guard_state* state, struct volley* vo
 __noinline int aim(__u32 index, __u32 i, __u64 generation, __u32 hook) {
   struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &index);
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
-  struct volley volley = {.generation = generation, .hook = hook, .slot = index};
+  struct volley volley = {.generation = generation, .hook = hook};
   struct abi_guard_victim victim;
   __u32 bit = 1U << (i & 31);
   int replaced;
 
   if (!slot || !state) return AIMED_BEYOND;
-  if (!take_victim(slot, index, state->group, generation, i, &victim, &replaced))
+  if (!take_victim(slot, generation, i, &victim, &replaced))
     return replaced ? AIMED_REPLACED : AIMED_BEYOND;
   if (victim.group != state->group)
     return victim.group > state->group ? AIMED_BEYOND : AIMED_SETTLED;
@@ -201,7 +195,7 @@ __noinline int aim(__u32 index, __u32 i, __u64 generation, __u32 hook) {
 /* Ends the kill of this list once, and reports it if the list was given up. */
 __noinline int cease(__u32 index, __u64 generation, __u32 hook, __u32 given_up) {
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
-  struct volley volley = {.generation = generation, .hook = hook, .slot = index};
+  struct volley volley = {.generation = generation, .hook = hook};
 
   if (!state) return 0;
   if (__sync_val_compare_and_swap(&state->shooting, generation, 0) != generation) return 0;
@@ -233,7 +227,7 @@ __noinline int group_of(__u32 index, __u32 i, __u64 generation) {
   int replaced, who;
 
   if (!slot) return -2;
-  if (!take_victim(slot, index, 0, generation, i, &victim, &replaced)) return replaced ? -3 : -2;
+  if (!take_victim(slot, generation, i, &victim, &replaced)) return replaced ? -3 : -2;
   who = who_is(victim.tgid, victim.start_ns, victim.cgroup);
   if (who == VICTIM_UNKNOWN) return -2;
   if (who != VICTIM_OTHER) return victim.group & 0xffff;
@@ -241,23 +235,10 @@ __noinline int group_of(__u32 index, __u32 i, __u64 generation) {
   return -1;
 }
 
-/* The workload of the standing list to kill, as group_of(). */
-static __always_inline int standing_group(__u32 index, __u64 generation, __u64 grown) {
-  struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &index);
-  struct abi_guard_list* list;
-  int first;
-
-  if (!slot) return -2;
-  list = &slot->banks[generation & 1];
-  first = choose_standing(generation & 1, list->workload_count, list->by_growth, grown);
-  return in_force_ordered(slot) == generation ? first : -3;
-}
-
 /* The first group with a process left; negative: there is none. */
-static __always_inline int first_group(__u32 index, __u64 generation, __u64 grown) {
+static __always_inline int first_group(__u32 index, __u64 generation) {
   int group = -2;
 
-  if (index == ABI_GUARD_STANDING) return standing_group(index, generation, grown);
   if (!can_signal_others()) return 0;
   for (__u32 i = 0; i < ABI_GUARD_VICTIMS; i++) {
     group = group_of(index, i, generation);
@@ -270,7 +251,7 @@ static __always_inline int first_group(__u32 index, __u64 generation, __u64 grow
  * crossing. */
 __noinline int cross(__u32 index, __u64 generation, __u32 hook) {
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
-  struct volley volley = {.generation = generation, .hook = hook, .slot = index};
+  struct volley volley = {.generation = generation, .hook = hook};
   int group;
 
   if (!state) return 0;
@@ -279,7 +260,7 @@ __noinline int cross(__u32 index, __u64 generation, __u32 hook) {
   state->settled = 0;
   state->refused = 0;
   report(state, &volley, ABI_GUARD_CROSSED, ABI_GUARD_BY_NONE, 0);
-  group = first_group(index, generation, state->grown);
+  group = first_group(index, generation);
   if (group < 0) {
     __u32 kind = group == -3 ? ABI_GUARD_GIVEN_UP : ABI_GUARD_NO_VICTIM;
 
@@ -294,40 +275,26 @@ __noinline int cross(__u32 index, __u64 generation, __u32 hook) {
 
 /* ---- usage ---------------------------------------------------------------------------------- */
 
-/* The earliest time at which a subject with this headroom can cross its line. */
-static __always_inline __u64 time_to(__u32 index, __u64 now, __u64 headroom) {
-  __u64 wait = headroom / fill_bytes_per_us * 1000;
-  __u64 longest = index == ABI_GUARD_STANDING ? STANDING_NS_MAX : CHECK_NS_MAX;
+static __always_inline __u64 node_working_set(void) {
+  struct abi_node_usage usage;
 
-  if (wait < CHECK_NS_MIN) wait = CHECK_NS_MIN;
-  return now + (wait > longest ? longest : wait);
+  read_node(&usage);
+  return abi_node_working_set(&usage);
 }
 
-static __always_inline int is_node(__u32 index, const struct guard_state* state) {
-  return index == ABI_GUARD_NODE || (index == ABI_GUARD_STANDING && !state->cgroup);
+/* The earliest time at which a subject with this headroom can cross its line. */
+static __always_inline __u64 time_to(__u64 now, __u64 headroom) {
+  __u64 wait = headroom / fill_bytes_per_us * 1000;
+
+  if (wait < CHECK_NS_MIN) wait = CHECK_NS_MIN;
+  return now + (wait > CHECK_NS_MAX ? CHECK_NS_MAX : wait);
 }
 
 __noinline __u64 working_set(__u32 index, __u64 now, __u64 line, __u64 inactive_known) {
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
 
-  if (!state) return 0;
-  if (is_node(index, state)) return any_pgdat ? node_working_set() : 0;
-  return cgroup_working_set(index, state, now, line, inactive_known);
-}
-
-/* Bytes until the standing list fires: until either of its lines. Sets how much the subject has
- * grown. */
-static __always_inline __u64 standing_headroom(const struct abi_guard_list* list,
-                                               struct guard_state* state, __u64 usage,
-                                               __u64 headroom) {
-  __u64 available, left;
-
-  state->grown = above(usage, list->usage);
-  if (!headroom || !list->available_line) return headroom;
-  available = node_available();
-  left = above(available, list->available_line);
-  if (!left) state->grown = above(list->available, available);
-  return left < headroom ? left : headroom;
+  if (index == ABI_GUARD_NODE) return any_pgdat ? node_working_set() : 0;
+  return state ? cgroup_working_set(index, state, now, line, inactive_known) : 0;
 }
 
 /* Whether a check is due and this CPU may take it. One CPU is enough, because the walk may be long.
@@ -346,15 +313,13 @@ static __always_inline __u64 check_at(__u32 index, struct abi_guard_slot* slot,
                                       struct guard_state* state, __u64 generation, __u64 now,
                                       __u32 hook) {
   struct abi_guard_list* list = &slot->banks[generation & 1];
-  __u64 line = list->line, seen = list->firings_read, usage, headroom;
+  __u64 line = list->line, seen = list->firings_read, usage;
 
   if (!claim_check(state, generation, now)) return *(volatile __u64*)&state->next_check_ns;
   COUNT_GUARD(usages_read);
   usage = working_set(index, now, line, list->inactive_file);
-  headroom = above(line, usage);
-  if (index == ABI_GUARD_STANDING) headroom = standing_headroom(list, state, usage, headroom);
-  if (headroom) {
-    state->next_check_ns = time_to(index, now, headroom);
+  if (usage < line) {
+    state->next_check_ns = time_to(now, line - usage);
     return state->next_check_ns;
   }
   if (in_force_ordered(slot) == generation &&
@@ -366,22 +331,6 @@ static __always_inline __u64 check_at(__u32 index, struct abi_guard_slot* slot,
     if (cross(index, generation, hook)) shoot(index, generation, hook);
   }
   return now + CHECK_NS_MIN;
-}
-
-/* Whether the standing list must not fire: userspace decides, or a regular list of the same subject
- * is in force or has fired since userspace read it. */
-__noinline int stands_back(__u64 now) {
-  __u32 index = *(volatile __u32*)&beside_slot;
-  struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &index);
-  struct abi_guard_list* list;
-  __u64 generation;
-
-  if (*(volatile __u64*)&standing_not_before > now) return 1;
-  if (index == ABI_GUARD_STANDING || !slot) return 0;
-  if (*(volatile __u64*)&slot->firings != *(volatile __u64*)&beside_firings) return 1;
-  generation = in_force_ordered(slot);
-  list = &slot->banks[generation & 1];
-  return generation && list->generation == generation && list->expires_ns > now;
 }
 
 /* When the slot is due again; 0: no list is in force, or the list has fired. */
@@ -409,7 +358,6 @@ __noinline __u64 check(__u32 index, __u64 now, __u32 hook) {
     return now + CHECK_NS_MIN;
   }
   if (*(volatile __u64*)&slot->firings != list->firings_read) return 0;
-  if (index == ABI_GUARD_STANDING && stands_back(now)) return now + STANDING_NS_MAX;
   return check_at(index, slot, state, generation, now, hook);
 }
 
@@ -501,4 +449,86 @@ int guard_evaluate(void* ctx) {
   return 0;
 }
 
-#include "bpf/lib/guard_requests.bpf.h"
+/* ---- requests of userspace ------------------------------------------------------------------ */
+
+/* Run once. Returns 0; 1: the root memcg was not found; 2: no node was found. */
+SEC("syscall")
+int guard_setup(void* ctx) {
+  struct mem_cgroup* root = root_memcg();
+
+  if (!root) return 1;
+  return find_nodes(root) ? 0 : 2;
+}
+
+/* Whether a process other than the running one can be signalled: 1 or 0. */
+SEC("syscall")
+int guard_reach(void* ctx) {
+  return can_signal_others();
+}
+
+/* Samples the usage that is compared with the slot's line. Returns 1 if the slot has no subject. */
+SEC("syscall")
+int guard_sample(struct abi_guard_sample* out) {
+  __u32 index = out->slot;
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+  struct mem_cgroup* memcg;
+  __s64 inactive;
+
+  if (!state) return 1;
+  out->inactive_file = 0;
+  out->exact = 1;
+  if (index == ABI_GUARD_NODE) {
+    if (!any_pgdat) return 1;
+    out->usage = node_working_set();
+    return 0;
+  }
+  memcg = (void*)state->memcg;
+  if (!memcg || memcg_id(memcg) != state->cgroup) return 1;
+  out->usage = memcg_usage(memcg);
+  inactive = inactive_below((__u64)memcg);
+  out->exact = inactive >= 0;
+  if (out->exact) out->inactive_file = inactive;
+  return 0;
+}
+
+/* Run on one cgroup directory (order SELF_ONLY): puts it into resolving_slot. */
+SEC("iter/cgroup")
+int guard_resolve(struct bpf_iter__cgroup* ctx) {
+  __u64 address = (__u64)ctx->cgroup;
+  __u32 slot = resolving_slot;
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &slot);
+  struct mem_cgroup* memcg;
+
+  if (!address || !state || slot == ABI_GUARD_NODE) return 0;
+  memcg = memcg_of_cgroup((void*)address);
+  resolved_cgroup = memcg ? memcg_id(memcg) : 0;
+  state->memcg = resolved_cgroup ? (__u64)memcg : 0;
+  state->cgroup = resolved_cgroup;
+  state->next_check_ns = 0;
+  state->next_walk_ns = 0;
+  state->walked_ns = 0;
+  state->inactive = 0;
+  return 0;
+}
+
+/* Run on one thread: fills `identified` if it leads a process that may be killed and that lies
+ * within identify_within. */
+SEC("iter/task")
+int guard_identify(struct bpf_iter__task* ctx) {
+  struct task_struct* task = ctx->task;
+  __u64 address = 0;
+  __s32 tgid;
+
+  /* As a number; see who_is(). */
+  bpf_probe_read_kernel(&address, sizeof(address), &task);
+  task = (void*)address;
+  if (!task) return 0;
+  tgid = BPF_CORE_READ(task, tgid);
+  if (BPF_CORE_READ(task, pid) != tgid || is_never_killed(task, tgid) ||
+      lies_within(address, identify_within) <= 0)
+    return 0;
+  identified.tgid = tgid;
+  identified.start_ns = BPF_CORE_READ(task, start_boottime);
+  identified.cgroup = identify_within;
+  return 0;
+}

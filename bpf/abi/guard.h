@@ -17,13 +17,9 @@
 #include "bpf/abi/assert.h"
 #include "bpf/abi/event.h"
 
-/* Slot 0 is the node; the last one is the standing list's; the others are cgroups. */
+/* Slot 0 is the node; the others are cgroups. */
 #define ABI_GUARD_NODE 0
-#define ABI_GUARD_STANDING 31
 #define ABI_GUARD_SLOTS 32
-/* Workloads and processes of the standing list. */
-#define ABI_STANDING_WORKLOADS 128
-#define ABI_STANDING_PROCESSES 1024
 /* Processes in one list; each has a bit in one word. */
 #define ABI_GUARD_VICTIMS 32
 /* At most this many CPUs have a clock. */
@@ -49,34 +45,9 @@ struct abi_guard_list {
   /* Bytes of inactive file pages in the subject's subtree when the list was made. The program uses
    * this if it cannot add them up itself. */
   __u64 inactive_file;
-  __u32 victim_count; /* 0 in the standing list */
-  /* ---- the standing list only ---- */
-  __u32 workload_count;
-  __u64 usage;          /* bytes of working set when it was made */
-  __u64 available;      /* of the node: bytes as in abi_guard_sample when it was made */
-  __u64 available_line; /* it fires at or below, too; 0: it does not */
-  __u32 by_growth;      /* as with Ranking::kubelet_growth */
+  __u32 victim_count;
   __u32 pad;
   struct abi_guard_victim victims[ABI_GUARD_VICTIMS]; /* groups in order */
-};
-
-/*
- * The standing list is for a time in which no other list is in force: memory was not short when
- * userspace was last able to make one. So the program ranks the workloads itself when the line is
- * reached, by the values of that moment.
- *
- * One entry of the memory-mapped array `standing_workloads`, whose first half belongs to bank 0. A
- * victim's `group` is the index of its workload.
- */
-struct abi_standing_workload {
-  __u64 memcg;         /* address; the program verifies that it still has this id: */
-  __u64 cgroup;        /* kernfs id in the memory hierarchy */
-  __u64 working_set;   /* bytes, when the list was made */
-  __u64 inactive_file; /* bytes, as above */
-  __u64 request;       /* bytes */
-  __s32 priority;
-  __u16 first; /* its processes in the bank's half of `standing_processes` */
-  __u16 count; /* at most ABI_GUARD_VICTIMS; 0: it may not be killed, nor another in its place */
 };
 
 /* One slot of the memory-mapped array `guard_slots`. */
@@ -93,8 +64,7 @@ enum abi_guard_report_kind {
   ABI_GUARD_DYING,       /* the victim was already being killed */
   ABI_GUARD_FAILED,      /* the kernel refused the signal permanently */
   ABI_GUARD_GIVEN_UP,    /* the list expired or was replaced before the victim was signalled */
-  ABI_GUARD_NO_VICTIM,   /* crossed, but no listed process is still the approved one, or no listed
-                            workload has caused it */
+  ABI_GUARD_NO_VICTIM,   /* crossed, but no listed process is still the approved one */
 };
 
 /* How the signal was sent. */
@@ -130,8 +100,6 @@ struct abi_guard_report {
   __u32 refused;                  /* sends that were refused before, for this crossing */
   __s32 tgid;                     /* process that was running then; 0: the idle task */
   char comm[ABI_COMM_LENGTH];     /* its name */
-  __u32 slot;
-  __u32 pad;
 };
 
 /* X(name, loss): counters of the guard's programs. `loss` as in ABI_EVENT_COUNTERS. */
@@ -160,14 +128,12 @@ struct abi_guard_sample {
   __u32 exact;         /* whether the program could add up inactive_file */
   __u64 usage;         /* bytes */
   __u64 inactive_file; /* bytes; 0 for the node, whose `usage` excludes it already */
-  __u64 available;     /* of the node: bytes that are free or can be reclaimed without swap */
 };
 
 ABI_ASSERT(sizeof(struct abi_guard_victim) == 32, "abi_guard_victim has no hidden padding");
-ABI_ASSERT(sizeof(struct abi_guard_list) == 80 + 32 * ABI_GUARD_VICTIMS,
+ABI_ASSERT(sizeof(struct abi_guard_list) == 48 + 32 * ABI_GUARD_VICTIMS,
            "abi_guard_list has no hidden padding");
-ABI_ASSERT(sizeof(struct abi_standing_workload) == 48, "abi_standing_workload has no padding");
-ABI_ASSERT(sizeof(struct abi_guard_report) == 144, "abi_guard_report has no hidden padding");
-ABI_ASSERT(sizeof(struct abi_guard_sample) == 32, "abi_guard_sample has no hidden padding");
+ABI_ASSERT(sizeof(struct abi_guard_report) == 136, "abi_guard_report has no hidden padding");
+ABI_ASSERT(sizeof(struct abi_guard_sample) == 24, "abi_guard_sample has no hidden padding");
 
 #endif

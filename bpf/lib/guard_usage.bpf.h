@@ -7,7 +7,6 @@
 
 #include "bpf/abi/guard.h"
 #include "bpf/lib/inactive.bpf.h"
-#include "bpf/lib/node.bpf.h"
 
 /* Least time between two walks that add up inactive file pages. */
 #define WALK_NS (2 * 1000 * 1000ULL)
@@ -28,7 +27,6 @@ struct guard_state {
   __u64 crossed_ns;
   __u64 usage;
   __u64 line;
-  __u64 grown; /* bytes since a standing list was made */
   __u64 firings;
   __u32 group;
   __u32 claimed; /* victims, by bit: a CPU is processing it */
@@ -49,13 +47,6 @@ __u32 walking;
 struct abi_guard_counts counts;
 
 #define COUNT_GUARD(member) __sync_fetch_and_add(&counts.member, 1)
-
-static __always_inline __u64 node_working_set(void) {
-  struct abi_node_usage usage;
-
-  read_node(&usage);
-  return abi_node_working_set(&usage);
-}
 
 /* Bytes; -1: the subtree is too large or changed during the walk. */
 __noinline __s64 inactive_below(__u64 memcg) {

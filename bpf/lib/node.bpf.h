@@ -102,28 +102,6 @@ static __always_inline __u64 walk_zones(__u64 pgdat) {
   return walk.free;
 }
 
-static long add_reclaimable(__u32 nid, __u64* sum) {
-  __u64 pgdat;
-
-  if (nid >= NUMA_NODES) return 1;
-  pgdat = node_pgdats[nid];
-  if (!pgdat) return 0;
-  ADD_NODE_STAT(*sum, pgdat, NR_ACTIVE_FILE);
-  ADD_NODE_STAT(*sum, pgdat, NR_INACTIVE_FILE);
-  /* In pages, whatever its name: mm/vmstat.c __mod_node_page_state(). */
-  ADD_NODE_STAT(*sum, pgdat, NR_SLAB_RECLAIMABLE_B);
-  return 0;
-}
-
-/* Bytes that are free or that reclaim can free without swap: MemAvailable (mm/show_mem.c
- * si_mem_available()) without its constants. */
-static __always_inline __u64 node_available(void) {
-  __u64 available = walk_zones(any_pgdat);
-
-  if (bpf_loop(NUMA_NODES, add_reclaimable, &available, 0) < 0) COUNT_FAILURE(timer);
-  return available;
-}
-
 struct root_walk {
   struct mem_cgroup* memcg;
 };

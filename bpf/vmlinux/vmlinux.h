@@ -185,13 +185,7 @@ struct oom_control {
 
 /* include/linux/mmzone.h */
 enum lru_list { LRU_INACTIVE_FILE, LRU_ACTIVE_FILE, NR_LRU_LISTS };
-enum node_stat_item {
-  NR_INACTIVE_FILE,
-  NR_ACTIVE_FILE,
-  NR_SLAB_RECLAIMABLE_B,
-  NR_ANON_MAPPED,
-  NR_FILE_PAGES
-};
+enum node_stat_item { NR_INACTIVE_FILE, NR_ANON_MAPPED, NR_FILE_PAGES };
 enum zone_stat_item { NR_FREE_PAGES };
 
 struct zone {

@@ -25,7 +25,6 @@ bool KillController::claim() {
 
 bool KillController::signal(const Decision& decision) {
   if (!claim()) return false;
-  parts_.guard.kills();
   kills_.signal(decision);
   return true;
 }

@@ -5,6 +5,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <forestall_guard.skel.h>
@@ -19,7 +20,6 @@
 #include "kernel/bpf_host.h"
 #include "kernel/bpf_log.h"
 #include "kernel/bpf_run.h"
-#include "kernel/mapped_array.h"
 #include "kernel/relocation_types.h"
 #include "kernel/scheduling.h"
 
@@ -28,64 +28,44 @@ namespace {
 
 using GuardSkeleton = std::unique_ptr<forestall_guard, BpfDeleter<&forestall_guard::destroy>>;
 
-// The memory-mapped arrays that the programs share.
-class MappedLists {
+// The memory-mapped array `guard_slots`, which the programs share.
+class MappedGuardSlots {
  public:
-  static Result<MappedLists> map(const forestall_guard& skeleton) {
-    const auto& maps = skeleton.maps;
-    auto slots = TRY(MappedArray<abi_guard_slot>::map(bpf_map__fd(maps.guard_slots),
-                                                      ABI_GUARD_SLOTS, "BPF map guard_slots"));
-    auto workloads = TRY(MappedArray<abi_standing_workload>::map(
-        bpf_map__fd(maps.standing_workloads), std::size_t{2} * ABI_STANDING_WORKLOADS,
-        "BPF map standing_workloads"));
-    auto processes = TRY(MappedArray<abi_guard_victim>::map(bpf_map__fd(maps.standing_processes),
-                                                            std::size_t{2} * ABI_STANDING_PROCESSES,
-                                                            "BPF map standing_processes"));
-    return MappedLists(std::move(slots), std::move(workloads), std::move(processes));
+  static Result<MappedGuardSlots> map(int fd) {
+    void* address = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (address == MAP_FAILED) return errno_error("mmap", "BPF map guard_slots");
+    return MappedGuardSlots(static_cast<abi_guard_slot*>(address));
+  }
+  MappedGuardSlots(MappedGuardSlots&& other) noexcept
+      : slots_(std::exchange(other.slots_, nullptr)) {}
+  MappedGuardSlots& operator=(MappedGuardSlots&&) = delete;
+  ~MappedGuardSlots() {
+    if (slots_ != nullptr) ::munmap(slots_, bytes());
   }
 
   [[nodiscard]] std::uint64_t firings(std::size_t slot) const {
-    return __atomic_load_n(&slots_.data()[slot].firings, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&slots_[slot].firings, __ATOMIC_ACQUIRE);
   }
   [[nodiscard]] bool published(std::size_t slot) const {
-    return __atomic_load_n(&slots_.data()[slot].published, __ATOMIC_RELAXED) != 0;
+    return __atomic_load_n(&slots_[slot].published, __ATOMIC_RELAXED) != 0;
   }
   void withdraw(std::size_t slot) {
-    __atomic_store_n(&slots_.data()[slot].published, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&slots_[slot].published, 0, __ATOMIC_SEQ_CST);
   }
   // Fills the bank that is not in force, then publishes it. A program that reads any of the new
   // list must also read that the bank is no longer in force, so the stores before come first.
   void publish(std::size_t slot, const abi_guard_list& list) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    slots_.data()[slot].banks[list.generation % 2] = list;
-    __atomic_store_n(&slots_.data()[slot].published, list.generation, __ATOMIC_SEQ_CST);
-  }
-  // The same for the standing list, whose workloads and processes have maps of their own.
-  void publish(const abi_guard_list& list, const StandingGuardList& standing) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    const std::size_t bank = list.generation % 2;
-    std::copy_n(standing.workloads.begin(), list.workload_count,
-                workloads_.data() + bank * ABI_STANDING_WORKLOADS);
-    std::copy_n(standing.processes.begin(),
-                std::min<std::size_t>(standing.processes.size(), ABI_STANDING_PROCESSES),
-                processes_.data() + bank * ABI_STANDING_PROCESSES);
-    publish(ABI_GUARD_STANDING, list);
+    slots_[slot].banks[list.generation % 2] = list;
+    __atomic_store_n(&slots_[slot].published, list.generation, __ATOMIC_SEQ_CST);
   }
 
  private:
-  MappedLists(MappedArray<abi_guard_slot> slots, MappedArray<abi_standing_workload> workloads,
-              MappedArray<abi_guard_victim> processes)
-      : slots_(std::move(slots)),
-        workloads_(std::move(workloads)),
-        processes_(std::move(processes)) {}
-  MappedArray<abi_guard_slot> slots_;
-  MappedArray<abi_standing_workload> workloads_;
-  MappedArray<abi_guard_victim> processes_;
+  // The kernel rounds a value up to a multiple of 8 bytes, which abi_guard_slot already is.
+  static std::size_t bytes() { return ABI_GUARD_SLOTS * sizeof(abi_guard_slot); }
+  explicit MappedGuardSlots(abi_guard_slot* slots) : slots_(slots) {}
+  abi_guard_slot* slots_;
 };
-
-__u64 amount(Bytes bytes, std::int64_t at_least = 0) {
-  return static_cast<__u64>(std::max(bytes.count, at_least));
-}
 
 struct Opened {
   GuardSkeleton skeleton;
@@ -121,11 +101,8 @@ class GuardPrograms::Loaded {
   Result<std::vector<std::size_t>> arm(std::span<const GuardList> lists);
   Result<void> protect(std::span<const GuardProtected> groups);
   void disarm();
-  Result<void> stand(const StandingGuardList& list);
-  void withdraw_standing();
   void drain(const std::function<void(const abi_guard_report&)>& visit);
   Result<abi_guard_victim> identify(pid_t pid, CgroupId workload);
-  Result<std::uint64_t> memcg_of(int fd, CgroupId cgroup) const;
   [[nodiscard]] std::optional<std::size_t> slot_of(CgroupId subject) const;
   [[nodiscard]] std::uint32_t running_clocks() const;
   [[nodiscard]] bool armed() const;
@@ -145,8 +122,7 @@ class GuardPrograms::Loaded {
   Result<void> attach();
   [[nodiscard]] std::optional<std::size_t> find_slot(CgroupId subject);
   [[nodiscard]] std::optional<std::size_t> take_slot(const GuardList& list);
-  [[nodiscard]] bool resolve(int fd, CgroupId cgroup, std::size_t slot) const;
-  void note_beside();
+  [[nodiscard]] bool resolve(const GuardList& list, std::size_t slot) const;
   void publish(const GuardList& list, std::size_t slot);
   void release(std::size_t slot);
   void note(const abi_guard_report& report);
@@ -158,7 +134,7 @@ class GuardPrograms::Loaded {
   std::vector<std::uint32_t> cpus_;
   std::array<Slot, ABI_GUARD_SLOTS> slots_;
   std::map<std::uint64_t, __u32> protected_;  // as in the BPF map
-  std::optional<MappedLists> mapped_;
+  std::optional<MappedGuardSlots> mapped_;
   std::uint64_t dropped_ = 0;  // dropped reports that drain() has handled
   const std::function<void(const abi_guard_report&)>* visit_ = nullptr;
   std::unique_ptr<base::JobThread> starter_;  // last: it uses the above
@@ -187,7 +163,7 @@ Result<void> GuardPrograms::Loaded::start() {
   cpus_ = possible_numbers("/sys/devices/system/cpu/possible");
   if (cpus_.empty()) cpus_ = {0};
   if (cpus_.size() > ABI_GUARD_CPUS) cpus_.resize(ABI_GUARD_CPUS);
-  mapped_.emplace(TRY(MappedLists::map(*skeleton)));
+  mapped_.emplace(TRY(MappedGuardSlots::map(bpf_map__fd(skeleton->maps.guard_slots))));
   const auto visit = [](void* self, void* record, std::size_t size) {
     if (size >= sizeof(abi_guard_report)) {
       static_cast<Loaded*>(self)->note(*static_cast<const abi_guard_report*>(record));
@@ -245,25 +221,16 @@ void GuardPrograms::Loaded::start_stopped_clocks() {
 // ---- lists ----
 
 std::optional<std::size_t> GuardPrograms::Loaded::slot_of(CgroupId subject) const {
-  const auto end = slots_.begin() + ABI_GUARD_STANDING;
-  const auto found =
-      std::find_if(slots_.begin(), end, [&](const Slot& slot) { return slot.subject == subject; });
-  if (found == end) return std::nullopt;
+  const auto found = std::ranges::find(slots_, std::optional(subject), &Slot::subject);
+  if (found == slots_.end()) return std::nullopt;
   return static_cast<std::size_t>(found - slots_.begin());
 }
 
-bool GuardPrograms::Loaded::resolve(int fd, CgroupId cgroup, std::size_t slot) const {
+bool GuardPrograms::Loaded::resolve(const GuardList& list, std::size_t slot) const {
   skeleton->bss->resolving_slot = static_cast<__u32>(slot);
   skeleton->bss->resolved_cgroup = 0;
-  return run_cgroup_iterator(skeleton->progs.guard_resolve, fd).ok() &&
-         skeleton->bss->resolved_cgroup == cgroup.inode;
-}
-
-Result<std::uint64_t> GuardPrograms::Loaded::memcg_of(int fd, CgroupId cgroup) const {
-  if (!resolve(fd, cgroup, ABI_GUARD_NODE)) {
-    return Error{ENOENT, "the cgroup has no memory cgroup of its own"};
-  }
-  return skeleton->bss->resolved_memcg;
+  return run_cgroup_iterator(skeleton->progs.guard_resolve, list.subject_fd).ok() &&
+         skeleton->bss->resolved_cgroup == list.subject.inode;
 }
 
 // The slot of the list's subject; assigns one if it has none. Nothing: no slot is free, or the
@@ -273,12 +240,11 @@ std::optional<std::size_t> GuardPrograms::Loaded::take_slot(const GuardList& lis
   const bool is_node = list.subject.inode == 0;
   std::size_t slot = ABI_GUARD_NODE;
   if (!is_node) {
-    const auto end = slots_.begin() + ABI_GUARD_STANDING;
-    const auto free =
-        std::find_if(slots_.begin() + 1, end, [](const Slot& one) { return !one.subject; });
-    if (free == end) return std::nullopt;
+    const auto free = std::find_if(slots_.begin() + 1, slots_.end(),
+                                   [](const Slot& one) { return !one.subject; });
+    if (free == slots_.end()) return std::nullopt;
     slot = static_cast<std::size_t>(free - slots_.begin());
-    if (!resolve(list.subject_fd, list.subject, slot)) return std::nullopt;
+    if (!resolve(list, slot)) return std::nullopt;
   }
   slots_[slot].subject = list.subject;
   slots_[slot].firings_read = mapped_->firings(slot);
@@ -292,8 +258,8 @@ void GuardPrograms::Loaded::publish(const GuardList& list, std::size_t slot) {
   if (list.victims.empty()) return mapped_->withdraw(slot);
   abi_guard_list fresh{};
   fresh.generation = ++mine.generation;
-  fresh.line = amount(list.line, 1);
-  fresh.inactive_file = amount(list.inactive_file);
+  fresh.line = static_cast<__u64>(std::max<std::int64_t>(list.line.count, 1));
+  fresh.inactive_file = static_cast<__u64>(std::max<std::int64_t>(list.inactive_file.count, 0));
   fresh.expires_ns = static_cast<__u64>(std::max<std::int64_t>(to_ns(list.expires), 0));
   fresh.firings_read = mine.firings_read;
   const std::size_t count = std::min<std::size_t>(list.victims.size(), ABI_GUARD_VICTIMS);
@@ -307,76 +273,23 @@ void GuardPrograms::Loaded::release(std::size_t slot) {
   slots_[slot].subject.reset();
 }
 
-// Which slot has the regular lists of the standing list's subject. Before the first of them is
-// published, so that the two never fire for one crossing.
-void GuardPrograms::Loaded::note_beside() {
-  const auto& subject = slots_[ABI_GUARD_STANDING].subject;
-  const auto slot = subject ? slot_of(*subject) : std::nullopt;
-  const std::size_t beside = slot.value_or(ABI_GUARD_STANDING);
-  if (slot) {
-    __atomic_store_n(&skeleton->bss->beside_firings, mapped_->firings(*slot), __ATOMIC_SEQ_CST);
-  }
-  __atomic_store_n(&skeleton->data->beside_slot, static_cast<__u32>(beside), __ATOMIC_SEQ_CST);
-}
-
 Result<std::vector<std::size_t>> GuardPrograms::Loaded::arm(std::span<const GuardList> lists) {
-  for (std::size_t slot = 0; slot < ABI_GUARD_STANDING; ++slot) {
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
     const auto& subject = slots_[slot].subject;
     if (subject && std::ranges::find(lists, *subject, &GuardList::subject) == lists.end()) {
       release(slot);
     }
   }
   std::vector<std::size_t> failed;
-  std::vector<std::optional<std::size_t>> taken;
-  for (const GuardList& list : lists) taken.push_back(take_slot(list));
-  note_beside();
   for (std::size_t i = 0; i < lists.size(); ++i) {
-    if (taken[i]) {
-      publish(lists[i], *taken[i]);
+    if (const auto slot = take_slot(lists[i])) {
+      publish(lists[i], *slot);
     } else {
       failed.push_back(i);
     }
   }
   if (armed()) start_stopped_clocks();
   return failed;
-}
-
-Result<void> GuardPrograms::Loaded::stand(const StandingGuardList& list) {
-  Slot& mine = slots_[ABI_GUARD_STANDING];
-  if (mine.subject != list.subject) {
-    withdraw_standing();
-    if (list.subject == CgroupId{}) {
-      // The node has no memory cgroup; 0 marks it.
-      TRY(run_program(skeleton->progs.guard_stand_for_node));
-    } else if (!resolve(list.subject_fd, list.subject, ABI_GUARD_STANDING)) {
-      return Error{ENOENT, "the guard's subject is gone"};
-    }
-    mine.subject = list.subject;
-    mine.firings_read = mapped_->firings(ABI_GUARD_STANDING);
-  }
-  note_beside();
-  if (mapped_->firings(ABI_GUARD_STANDING) != mine.firings_read) {
-    return Error{EBUSY, "the guard's standing list has fired"};
-  }
-  abi_guard_list fresh{};
-  fresh.generation = ++mine.generation;
-  fresh.line = amount(list.line, 1);
-  fresh.usage = amount(list.usage);
-  fresh.inactive_file = amount(list.inactive_file);
-  fresh.available = amount(list.available);
-  if (list.available_line) fresh.available_line = amount(*list.available_line, 1);
-  fresh.expires_ns = static_cast<__u64>(std::max<std::int64_t>(to_ns(list.expires), 0));
-  fresh.firings_read = mine.firings_read;
-  fresh.by_growth = list.by_growth ? 1 : 0;
-  fresh.workload_count =
-      static_cast<__u32>(std::min<std::size_t>(list.workloads.size(), ABI_STANDING_WORKLOADS));
-  mapped_->publish(fresh, list);
-  start_stopped_clocks();
-  return {};
-}
-
-void GuardPrograms::Loaded::withdraw_standing() {
-  release(ABI_GUARD_STANDING);
 }
 
 // New ones first, so that a group that stays is never missing.
@@ -415,7 +328,9 @@ bool GuardPrograms::Loaded::armed() const {
 
 void GuardPrograms::Loaded::note(const abi_guard_report& report) {
   if (report.kind == ABI_GUARD_CROSSED) {
-    if (report.slot < slots_.size()) slots_[report.slot].firings_read = report.firings;
+    if (const auto slot = slot_of(CgroupId{report.cgroup})) {
+      slots_[*slot].firings_read = report.firings;
+    }
   }
   if (visit_ != nullptr && *visit_) (*visit_)(report);
 }
@@ -487,23 +402,6 @@ Result<void> GuardPrograms::protect(std::span<const GuardProtected> groups) {
   return loaded_->protect(groups);
 }
 
-Result<void> GuardPrograms::stand(const StandingGuardList& list) {
-  return loaded_->stand(list);
-}
-
-void GuardPrograms::withdraw_standing() {
-  loaded_->withdraw_standing();
-}
-
-void GuardPrograms::postpone_standing(MonotonicTime until) {
-  const auto ns = static_cast<__u64>(std::max<std::int64_t>(to_ns(until), 0));
-  __atomic_store_n(&loaded_->skeleton->bss->standing_not_before, ns, __ATOMIC_SEQ_CST);
-}
-
-Result<std::uint64_t> GuardPrograms::memcg_of(int fd, CgroupId cgroup) {
-  return loaded_->memcg_of(fd, cgroup);
-}
-
 void GuardPrograms::disarm() {
   loaded_->disarm();
 }
@@ -534,8 +432,7 @@ Result<GuardUsage> GuardPrograms::usage(CgroupId subject) const {
   const int failure = TRY(run_program(loaded_->skeleton->progs.guard_sample, sample));
   if (failure != 0) return Error{ENODEV, "the guard's subject is gone"};
   return GuardUsage{Bytes{static_cast<std::int64_t>(sample.usage)},
-                    Bytes{static_cast<std::int64_t>(sample.inactive_file)}, sample.exact != 0,
-                    Bytes{static_cast<std::int64_t>(sample.available)}};
+                    Bytes{static_cast<std::int64_t>(sample.inactive_file)}, sample.exact != 0};
 }
 
 abi_guard_counts GuardPrograms::counts() const {

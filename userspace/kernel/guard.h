@@ -36,24 +36,6 @@ struct GuardList {
   std::vector<abi_guard_victim> victims;
 };
 
-// The list for a time without any other (bpf/abi/guard.h, standing list).
-struct StandingGuardList {
-  CgroupId subject;     // as in GuardList
-  int subject_fd = -1;  // as in GuardList
-  Bytes line;           // as in GuardList
-  Bytes usage;          // of the subject when it was made: GuardUsage, without inactive_file
-  Bytes inactive_file;  // of the subject then
-  // The node only: GuardUsage::available when it was made, and the amount at which it fires, too.
-  Bytes available;
-  std::optional<Bytes> available_line;
-  MonotonicTime expires;
-  bool by_growth = false;  // growth since the list was made ranks before size
-  // In the order of eviction when it was made, at most ABI_STANDING_WORKLOADS. The processes of a
-  // workload are `count` from `first` in `processes`, at most ABI_STANDING_PROCESSES.
-  std::vector<abi_standing_workload> workloads;
-  std::vector<abi_guard_victim> processes;
-};
-
 // A cgroup whose threads keep their process from being killed.
 struct GuardProtected {
   CgroupId cgroup;
@@ -64,7 +46,6 @@ struct GuardUsage {
   Bytes usage;
   Bytes inactive_file;
   bool exact = false;  // inactive_file was added up in the kernel
-  Bytes available;     // the node only: what is free or can be reclaimed without swap
 };
 
 struct GuardOptions {
@@ -99,20 +80,9 @@ class GuardPrograms {
   // Publishes these lists, each atomically, and disarms every other subject. A list without victims
   // disarms its subject. A subject that has fired since the last drain() keeps its spent list; the
   // first call after the next drain() arms it again. Returns the indices of the lists that could
-  // not be armed: beyond ABI_GUARD_STANDING, or the cgroup was removed.
+  // not be armed: beyond ABI_GUARD_SLOTS, or the cgroup was removed.
   [[nodiscard]] Result<std::vector<std::size_t>> arm(std::span<const GuardList> lists);
-  // Withdraws the standing list, too.
   void disarm();
-  // Publishes the standing list, atomically. It does nothing while a list of arm() for the same
-  // subject is in force, or has fired since that call. ENOENT: the subject is gone. EBUSY: the
-  // standing list has fired since the last drain().
-  [[nodiscard]] Result<void> stand(const StandingGuardList& list);
-  void withdraw_standing();
-  // The standing list does not fire before that time: the caller decides itself until then.
-  void postpone_standing(MonotonicTime until);
-  // Address of the memory cgroup of an open directory, for abi_standing_workload. ENOENT: that
-  // directory has none of its own.
-  [[nodiscard]] Result<std::uint64_t> memcg_of(int fd, CgroupId cgroup);
   // Whether any list is in force, expired or not.
   [[nodiscard]] bool armed() const;
 

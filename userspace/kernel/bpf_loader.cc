@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/unique_fd.h"
+#include "kernel/attach_types.h"
 #include "kernel/bpf_host.h"
 #include "kernel/bpf_log.h"
 #include "kernel/relocation_types.h"
@@ -32,6 +33,7 @@ struct LoadAttempt {
 LoadAttempt try_load(const BpfPlan& plan, const KernelTypes& types,
                      const RelocationTypes& relocation_types) {
   const BpfLog log;
+  const AttachTypes attach_types(types);
   LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = relocation_types.path());
   Skeleton skeleton(forestall_bpf__open_opts(&options));
   if (!skeleton) return {nullptr, "open: " + errno_text(errno)};
@@ -180,7 +182,7 @@ void attach_feature(const forestall_bpf& skeleton, Feature feature, BpfVerdict& 
     const bpf_program* found = bpf_object__find_program_by_name(skeleton.obj, program.name);
     bpf_link** link = link_of(skeleton, program.name);
     if (program.hook == Hook::none || bpf_program__fd(found) < 0 || *link != nullptr) continue;
-    *link = bpf_program__attach(found);
+    *link = attach(found);
     if (*link == nullptr) {
       verdict = {FeatureState::refused,
                  "attach " + std::string(program.target) + ": " + errno_text(errno)};

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/unique_fd.h"
+#include "kernel/attach_types.h"
 #include "kernel/bpf_host.h"
 #include "kernel/bpf_log.h"
 #include "kernel/bpf_run.h"
@@ -25,6 +26,7 @@ using MemcgsSkeleton = std::unique_ptr<forestall_memcgs, BpfDeleter<&forestall_m
 
 Result<MemcgsSkeleton> load_memcgs(const KernelTypes& types) {
   const BpfLog log;
+  const AttachTypes attach_types(types);
   const RelocationTypes relocation_types(types, forestall_memcgs__elf_bytes);
   LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = relocation_types.path());
   MemcgsSkeleton skeleton(forestall_memcgs__open_opts(&options));

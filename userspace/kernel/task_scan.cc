@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/unique_fd.h"
+#include "kernel/attach_types.h"
 #include "kernel/bpf_host.h"
 #include "kernel/bpf_log.h"
 #include "kernel/bpf_run.h"
@@ -37,6 +38,7 @@ long page_bytes() {
 
 Result<TasksSkeleton> load_skeleton(const KernelTypes& types) {
   const BpfLog log;
+  const AttachTypes attach_types(types);
   const RelocationTypes relocation_types(types, forestall_tasks__elf_bytes);
   LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = relocation_types.path());
   TasksSkeleton skeleton(forestall_tasks__open_opts(&options));

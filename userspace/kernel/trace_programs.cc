@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/parse.h"
+#include "kernel/attach_types.h"
 #include "kernel/bpf_host.h"
 #include "kernel/bpf_log.h"
 #include "kernel/bpf_plan.h"
@@ -171,6 +172,7 @@ bool TracePrograms::Loaded::needs_functions() const {
 Result<void> TracePrograms::Loaded::try_load(const TraceSelection& selection,
                                              std::int32_t hierarchy) {
   const BpfLog log;
+  const AttachTypes attach_types(types_);
   const RelocationTypes relocation_types(types_, forestall_trace__elf_bytes);
   LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = relocation_types.path());
   skeleton.reset(forestall_trace__open_opts(&options));
@@ -209,7 +211,7 @@ void TracePrograms::Loaded::attach_kind(TraceKindReport& report) {
     if (program.kind != report.kind) continue;
     bpf_link** link = link_of(*skeleton, program.name);
     if (*link == nullptr) {
-      *link = bpf_program__attach(bpf_object__find_program_by_name(skeleton->obj, program.name));
+      *link = kernel::attach(bpf_object__find_program_by_name(skeleton->obj, program.name));
     }
     if (*link == nullptr) {
       report = {report.kind, FeatureState::refused,

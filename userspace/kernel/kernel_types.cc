@@ -3,6 +3,11 @@
 
 #include <bpf/btf.h>
 
+#include <bit>
+#include <functional>
+#include <span>
+#include <string>
+
 #include "kernel/bpf_log.h"
 
 namespace forestall::kernel {
@@ -11,68 +16,99 @@ namespace {
 constexpr std::string_view kTracepointPrefix = "btf_trace_";
 
 // The function prototype behind typedef btf_trace_NAME, whose target is a pointer to it. Its first
-// parameter is the tracepoint's private pointer. 0: it is something else.
-std::uint32_t prototype_of(const btf* types, const btf_type& tracepoint) {
-  const btf_type* pointer = btf__type_by_id(types, tracepoint.type);
-  if (pointer == nullptr || !btf_is_ptr(pointer)) return 0;
-  const btf_type* prototype = btf__type_by_id(types, pointer->type);
-  return prototype != nullptr && btf_is_func_proto(prototype) ? pointer->type : 0;
+// parameter is the tracepoint's private pointer. Null: it is something else.
+const btf_type* prototype_of(const BtfImage& image, const btf_type& tracepoint) {
+  const btf_type* pointer = image.type(tracepoint.type);
+  if (pointer == nullptr || !btf_is_ptr(pointer)) return nullptr;
+  const btf_type* prototype = image.type(pointer->type);
+  return prototype != nullptr && btf_is_func_proto(prototype) ? prototype : nullptr;
+}
+
+bool is_indexed(const BtfImage& image, const btf_type& type) {
+  if (btf_is_func(&type)) return true;
+  return btf_is_typedef(&type) &&
+         std::string_view(image.name(type.name_off)).starts_with(kTracepointPrefix) &&
+         prototype_of(image, type) != nullptr;
 }
 
 }  // namespace
 
-KernelTypes::KernelTypes() {
+KernelTypes::KernelTypes() : image_(BtfImage::of_kernel()) {
   const BpfLog quiet;
-  btf_ = btf__load_vmlinux_btf();
-  index();
-}
-
-KernelTypes::KernelTypes(btf* types) : btf_(types) {
-  index();
-}
-
-KernelTypes::~KernelTypes() {
-  btf__free(btf_);
-}
-
-void KernelTypes::index() {
-  if (btf_ == nullptr) return;
-  const std::uint32_t count = btf__type_cnt(btf_);
-  functions_.reserve(count / 2);  // 4 in 10 types of a distribution's kernel are functions
-  for (std::uint32_t id = 1; id < count; ++id) {
-    const btf_type& type = *btf__type_by_id(btf_, id);
-    if (btf_is_func(&type)) {
-      functions_.try_emplace(btf__name_by_offset(btf_, type.name_off), id);
-    } else if (btf_is_typedef(&type)) {
-      const std::string_view name = btf__name_by_offset(btf_, type.name_off);
-      if (!name.starts_with(kTracepointPrefix)) continue;
-      const std::uint32_t prototype = prototype_of(btf_, type);
-      if (prototype != 0)
-        tracepoints_.try_emplace(name.substr(kTracepointPrefix.size()), prototype);
-    }
+  // libbpf also searches for BTF in files of other places, and supports more formats.
+  if (image_.valid()) {
+    index();
+  } else {
+    take(btf__load_vmlinux_btf());
   }
 }
 
+KernelTypes::KernelTypes(btf* types) {
+  take(types);
+}
+
+void KernelTypes::take(btf* types) {
+  if (types == nullptr) return;
+  std::uint32_t size = 0;
+  const void* bytes = btf__raw_data(types, &size);
+  if (bytes != nullptr) {
+    image_ = BtfImage::copy_of(std::span(static_cast<const std::byte*>(bytes), size));
+  }
+  btf__free(types);
+  index();
+}
+
+void KernelTypes::index() {
+  const std::uint32_t count = image_.type_count();
+  std::vector<std::uint32_t> indexed;
+  indexed.reserve(count / 2);  // 4 in 10 types of a distribution's kernel are functions
+  for (std::uint32_t id = 1; id < count; ++id) {
+    if (is_indexed(image_, *image_.type(id))) indexed.push_back(id);
+  }
+  slots_.resize(std::bit_ceil(2 * indexed.size() + 1));
+  for (const std::uint32_t id : indexed) {
+    std::size_t slot = std::hash<std::string_view>()(image_.name(image_.type(id)->name_off));
+    while (slots_[slot & (slots_.size() - 1)] != 0) ++slot;
+    slots_[slot & (slots_.size() - 1)] = id;
+  }
+}
+
+// The first type of this name and kind; 0: there is none.
+std::uint32_t KernelTypes::find(std::string_view name, std::uint32_t kind) const {
+  if (slots_.empty()) return 0;
+  std::size_t slot = std::hash<std::string_view>()(name);
+  for (;; ++slot) {
+    const std::uint32_t id = slots_[slot & (slots_.size() - 1)];
+    if (id == 0) return 0;
+    const btf_type& type = *image_.type(id);
+    if (btf_kind(&type) == kind && name == image_.name(type.name_off)) return id;
+  }
+}
+
+// Its function prototype; null: there is no such tracepoint.
+const btf_type* KernelTypes::tracepoint(std::string_view name) const {
+  const std::uint32_t id = find(std::string(kTracepointPrefix).append(name), BTF_KIND_TYPEDEF);
+  return id != 0 ? prototype_of(image_, *image_.type(id)) : nullptr;
+}
+
 bool KernelTypes::has_tracepoint(std::string_view name) const {
-  return tracepoints_.contains(name);
+  return tracepoint(name) != nullptr;
 }
 
 std::uint32_t KernelTypes::function_id(std::string_view name) const {
-  const auto found = functions_.find(name);
-  return found != functions_.end() ? found->second : 0;
+  return find(name, BTF_KIND_FUNC);
 }
 
-std::uint32_t KernelTypes::tracepoint_arguments(std::string_view tracepoint) const {
-  const auto found = tracepoints_.find(tracepoint);
-  if (found == tracepoints_.end()) return 0;
-  const std::uint32_t parameters = btf_vlen(btf__type_by_id(btf_, found->second));
+std::uint32_t KernelTypes::tracepoint_arguments(std::string_view name) const {
+  const btf_type* prototype = tracepoint(name);
+  const std::uint32_t parameters = prototype != nullptr ? btf_vlen(prototype) : 0;
   return parameters > 0 ? parameters - 1 : 0;
 }
 
-bool KernelTypes::tracepoint_passes_pointer(std::string_view tracepoint) const {
-  if (tracepoint_arguments(tracepoint) == 0) return false;
-  const btf_param* first = btf_params(btf__type_by_id(btf_, tracepoints_.at(tracepoint))) + 1;
-  const btf_type* type = btf__type_by_id(btf_, first->type);
+bool KernelTypes::tracepoint_passes_pointer(std::string_view name) const {
+  if (tracepoint_arguments(name) == 0) return false;
+  const btf_param* first = btf_params(tracepoint(name)) + 1;
+  const btf_type* type = image_.type(first->type);
   return type != nullptr && btf_is_ptr(type);
 }
 

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
+
+#include "kernel/btf_image.h"
 
 struct btf;
 
@@ -22,28 +24,29 @@ class KernelTypes {
   explicit KernelTypes(btf* types);
   KernelTypes(const KernelTypes&) = delete;
   KernelTypes& operator=(const KernelTypes&) = delete;
-  ~KernelTypes();
 
-  [[nodiscard]] bool valid() const { return btf_ != nullptr; }
+  [[nodiscard]] bool valid() const { return image_.valid(); }
   [[nodiscard]] bool has_tracepoint(std::string_view name) const;
   [[nodiscard]] bool has_function(std::string_view name) const { return function_id(name) != 0; }
   // The function's type id; 0: there is no such function.
   [[nodiscard]] std::uint32_t function_id(std::string_view name) const;
   // Number of arguments of a tracepoint; 0: there is no such tracepoint.
-  [[nodiscard]] std::uint32_t tracepoint_arguments(std::string_view tracepoint) const;
+  [[nodiscard]] std::uint32_t tracepoint_arguments(std::string_view name) const;
   // Whether its first argument is a pointer.
-  [[nodiscard]] bool tracepoint_passes_pointer(std::string_view tracepoint) const;
+  [[nodiscard]] bool tracepoint_passes_pointer(std::string_view name) const;
 
-  // Null if not valid(). Owned by this object.
-  [[nodiscard]] const btf* get() const { return btf_; }
+  [[nodiscard]] const BtfImage& image() const { return image_; }
 
  private:
+  void take(btf* types);
   void index();
+  [[nodiscard]] std::uint32_t find(std::string_view name, std::uint32_t kind) const;
+  [[nodiscard]] const btf_type* tracepoint(std::string_view name) const;
 
-  btf* btf_;
-  // By name; the names lie in btf_. libbpf's search by name compares all types.
-  std::unordered_map<std::string_view, std::uint32_t> functions_;
-  std::unordered_map<std::string_view, std::uint32_t> tracepoints_;  // their function prototypes
+  BtfImage image_;
+  // Ids of the functions and tracepoints at the hash of their names, or after it; 0: free. Its size
+  // is a power of two.
+  std::vector<std::uint32_t> slots_;
 };
 
 }  // namespace forestall::kernel

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <memory>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -15,11 +15,6 @@
 
 namespace forestall::kernel {
 namespace {
-
-struct FreeBtf {
-  void operator()(btf* types) const { btf__free(types); }
-};
-using OwnedBtf = std::unique_ptr<btf, FreeBtf>;
 
 bool can_be_relocated(const btf_type& type) {
   return btf_is_composite(&type) || btf_is_any_enum(&type) || btf_is_typedef(&type) ||
@@ -38,23 +33,29 @@ std::unordered_set<std::string_view> names_in(const btf* object) {
   return names;
 }
 
-// Copies types of `from`, each once, with all types that they consist of.
+// Copies types of a kernel, each once, with all types that they consist of.
 class Selection {
  public:
-  explicit Selection(const btf* from) : from_(from), to_(btf__new_empty()) {}
+  explicit Selection(const BtfImage& from) : from_(from) {}
 
   [[nodiscard]] bool add_named(const std::unordered_set<std::string_view>& names);
-  [[nodiscard]] const btf* get() const { return to_.get(); }
+  // The file.
+  [[nodiscard]] std::string bytes() const;
 
  private:
   bool copy(std::uint32_t id);
+  void rename(std::uint32_t& name);
+  void rename_parts(btf_type& type);
   void select(std::uint32_t id);
   void select_parts(const btf_type& type);
   void translate(std::uint32_t& reference) const;
   void translate_parts(btf_type& type) const;
 
-  const btf* from_;
-  OwnedBtf to_;
+  const BtfImage& from_;
+  std::vector<char> types_;
+  std::vector<std::size_t> starts_;  // of each type in types_
+  std::string names_ = std::string(1, '\0');
+  std::unordered_map<std::uint32_t, std::uint32_t> renamed_{{0, 0}};  // offset there, offset here
   std::unordered_map<std::uint32_t, std::uint32_t> copies_{{0, 0}};  // id there, id here; 0 is void
   std::vector<std::uint32_t> wanted_;                                // not copied yet
 };
@@ -75,12 +76,32 @@ void Selection::select_parts(const btf_type& type) {
   }
 }
 
+void Selection::rename(std::uint32_t& name) {
+  const auto [known, is_new] =
+      renamed_.try_emplace(name, static_cast<std::uint32_t>(names_.size()));
+  if (is_new) names_.append(from_.name(name)).push_back('\0');
+  name = known->second;
+}
+
+void Selection::rename_parts(btf_type& type) {
+  rename(type.name_off);
+  for (std::uint32_t i = 0; i < btf_vlen(&type); ++i) {
+    if (btf_is_composite(&type)) rename(btf_members(&type)[i].name_off);
+    if (btf_is_enum(&type)) rename(btf_enum(&type)[i].name_off);
+    if (btf_is_enum64(&type)) rename(btf_enum64(&type)[i].name_off);
+    if (btf_is_func_proto(&type)) rename(btf_params(&type)[i].name_off);
+  }
+}
+
 bool Selection::copy(std::uint32_t id) {
   if (copies_.contains(id)) return true;
-  const btf_type* type = btf__type_by_id(from_, id);
-  const int copied = type != nullptr ? btf__add_type(to_.get(), from_, type) : -1;
-  if (copied <= 0) return false;
-  copies_.emplace(id, static_cast<std::uint32_t>(copied));
+  const btf_type* type = from_.type(id);
+  if (type == nullptr) return false;
+  const auto* bytes = reinterpret_cast<const char*>(type);
+  starts_.push_back(types_.size());
+  types_.insert(types_.end(), bytes, bytes + btf_bytes_of(*type));
+  rename_parts(reinterpret_cast<btf_type&>(types_[starts_.back()]));
+  copies_.emplace(id, static_cast<std::uint32_t>(starts_.size()));
   select_parts(*type);
   return true;
 }
@@ -107,33 +128,39 @@ void Selection::translate_parts(btf_type& type) const {
 }
 
 bool Selection::add_named(const std::unordered_set<std::string_view>& names) {
-  if (!to_) return false;
-  const std::uint32_t count = btf__type_cnt(from_);
+  const std::uint32_t count = from_.type_count();
   for (std::uint32_t id = 1; id < count; ++id) {
-    const btf_type& type = *btf__type_by_id(from_, id);
-    if (can_be_relocated(type) && names.contains(btf__name_by_offset(from_, type.name_off))) {
-      wanted_.push_back(id);
-    }
+    const btf_type& type = *from_.type(id);
+    if (can_be_relocated(type) && names.contains(from_.name(type.name_off))) wanted_.push_back(id);
   }
   while (!wanted_.empty()) {
     const std::uint32_t id = wanted_.back();
     wanted_.pop_back();
     if (!copy(id)) return false;
   }
-  // As bpftool does: libbpf has no call that changes a type (`bpftool gen min_core_btf`).
-  const std::uint32_t copied = btf__type_cnt(to_.get());
-  for (std::uint32_t id = 1; id < copied; ++id) {
-    translate_parts(const_cast<btf_type&>(*btf__type_by_id(to_.get(), id)));
+  for (const std::size_t start : starts_) {
+    translate_parts(reinterpret_cast<btf_type&>(types_[start]));
   }
   return true;
 }
 
-bool write_all(int fd, const char* data, std::size_t size) {
-  while (size > 0) {
-    const ssize_t written = ::write(fd, data, size);
+std::string Selection::bytes() const {
+  btf_header header{};
+  header.magic = BTF_MAGIC;
+  header.version = BTF_VERSION;
+  header.hdr_len = sizeof(header);
+  header.type_len = static_cast<std::uint32_t>(types_.size());
+  header.str_off = header.type_len;
+  header.str_len = static_cast<std::uint32_t>(names_.size());
+  std::string file(reinterpret_cast<const char*>(&header), sizeof(header));
+  return file.append(types_.data(), types_.size()).append(names_);
+}
+
+bool write_all(int fd, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t written = ::write(fd, data.data(), data.size());
     if (written <= 0) return false;
-    data += written;
-    size -= static_cast<std::size_t>(written);
+    data.remove_prefix(static_cast<std::size_t>(written));
   }
   return true;
 }
@@ -161,13 +188,10 @@ RelocationTypes::RelocationTypes(const KernelTypes& kernel,
 
 void RelocationTypes::take(const KernelTypes& kernel, const btf* object) {
   if (!kernel.valid() || object == nullptr) return;
-  Selection selection(kernel.get());
+  Selection selection(kernel.image());
   if (!selection.add_named(names_in(object))) return;
-  std::uint32_t size = 0;
-  const void* data = btf__raw_data(selection.get(), &size);
   file_ = UniqueFd(::memfd_create("forestall-btf", MFD_CLOEXEC));
-  if (data == nullptr || !file_) return;
-  if (!write_all(file_.get(), static_cast<const char*>(data), size)) return;
+  if (!file_ || !write_all(file_.get(), selection.bytes())) return;
   path_ = "/proc/self/fd/" + std::to_string(file_.get());
 }
 

@@ -72,8 +72,24 @@ TEST(UnitRestarter, OneThatIsUnderWayOrWaitsIsNotRequestedAgain) {
   EXPECT_EQ(refused[0].unit, "last.service");
   EXPECT_EQ(refused[0].failure->code, EBUSY);
   restarter.cancel();
+  const auto dropped = restarter.take_results();
+  ASSERT_EQ(dropped.size(), UnitRestarterThread::kWaitingMax);
+  EXPECT_EQ(dropped[0].unit, "b.service");
+  EXPECT_EQ(dropped[0].failure->code, ECANCELED);
   restarter.restart("last.service");
   EXPECT_EQ(restarter.take_results().size(), 0U) << "there is room again";
+}
+
+// Else a healthy unit would be restarted when the pressure is over.
+TEST(UnitRestarter, OneThatWaitedTooLongIsNotBegun) {
+  const FakeSystemd systemd(FakeSystemd::Answer::finishes);
+  UnitRestarterThread restarter(systemd.address(), /*wait_max=*/Duration{-1});
+  ASSERT_TRUE(restarter.start());
+  restarter.restart("a.service");
+  const auto results = results_of(restarter, 1);
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_EQ(results[0].failure->code, ESTALE);
+  EXPECT_THAT(systemd.requests(), testing::IsEmpty());
 }
 
 TEST(UnitRestarter, WithoutSystemdThereIsNothingToStart) {

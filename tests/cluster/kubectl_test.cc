@@ -159,6 +159,16 @@ TEST_F(KubectlTest, ListsEventsOfForestallOnly) {
   EXPECT_THAT(text_of(report_events), HasSubstr(R"("starved_resource": "memory")"));
 }
 
+// Whoever may create Events may set any count.
+TEST_F(KubectlTest, AnEventWithAnImpossibleCountHidesNoOther) {
+  std::string forged = event_about("u1", "Forged", "2025-11-25T18:30:00Z");
+  forged.replace(forged.find("\"count\":2"), 9, "\"count\":-1");
+  answers_[kEvents] = items({forged, event_about("u1", "Evicted", "2025-11-25T18:40:00Z")});
+  const std::string text = text_of(report_events);
+  EXPECT_THAT(text, HasSubstr("2025-11-25T18:30:00Z  1      Forged"));
+  EXPECT_THAT(text, HasSubstr("2025-11-25T18:40:00Z  2      Evicted"));
+}
+
 TEST_F(KubectlTest, ListsEventsOfAllNamespaces) {
   options_.all_namespaces = true;
   answers_["/api/v1/events?fieldSelector=source%3Dforestall&limit=500"] = items({});

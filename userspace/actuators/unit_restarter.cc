@@ -48,9 +48,11 @@ void UnitRestarterThread::restart(const std::string& unit) {
   bool is_full = false;
   {
     const std::lock_guard lock(mutex_);
-    if (unit == under_way_ || std::ranges::find(waiting_, unit) != waiting_.end()) return;
+    if (unit == under_way_ || std::ranges::find(waiting_, unit, &Waiting::unit) != waiting_.end()) {
+      return;
+    }
     is_full = waiting_.size() == kWaitingMax;
-    if (!is_full) waiting_.push_back(unit);
+    if (!is_full) waiting_.push_back({unit, SystemClock().now()});
   }
   if (is_full) add_result({unit, Duration{0}, Error{EBUSY, "too many restarts wait"}});
   if (changed_) ::eventfd_write(changed_.get(), 1);
@@ -58,6 +60,9 @@ void UnitRestarterThread::restart(const std::string& unit) {
 
 void UnitRestarterThread::cancel() {
   const std::lock_guard lock(mutex_);
+  for (const Waiting& each : waiting_) {
+    keep_result({each.unit, Duration{0}, Error{ECANCELED, "not begun: a reload dropped it"}});
+  }
   waiting_.clear();
 }
 
@@ -74,14 +79,26 @@ bool UnitRestarterThread::is_stopped() const {
 std::string UnitRestarterThread::take_next() {
   const std::lock_guard lock(mutex_);
   under_way_.clear();
-  if (waiting_.empty()) return {};
-  under_way_ = std::move(waiting_.front());
-  waiting_.pop_front();
+  const MonotonicTime now = SystemClock().now();
+  while (!waiting_.empty()) {
+    Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (now - next.since <= wait_max_) {
+      under_way_ = std::move(next.unit);
+      break;
+    }
+    keep_result({next.unit, Duration{0},
+                 Error{ESTALE, "not begun: it waited too long for the restart of another unit"}});
+  }
   return under_way_;
 }
 
 void UnitRestarterThread::add_result(UnitRestartResult result) {
   const std::lock_guard lock(mutex_);
+  keep_result(std::move(result));
+}
+
+void UnitRestarterThread::keep_result(UnitRestartResult result) {
   if (results_.size() < kRestartResultsMax) results_.push_back(std::move(result));
 }
 

@@ -39,7 +39,7 @@ class UnitRestarter {
   [[nodiscard]] virtual Result<void> start();
   // Does nothing if a restart of the unit is under way or waits.
   virtual void restart(const std::string& /*unit*/) {}
-  // Drops those that have not begun.
+  // Drops those that have not begun; each has ECANCELED as its result.
   virtual void cancel() {}
   // Those that ended since the last call.
   [[nodiscard]] virtual std::vector<UnitRestartResult> take_results() { return {}; }
@@ -49,10 +49,12 @@ class UnitRestarterThread final : public UnitRestarter {
  public:
   // Restarts that wait; a further one fails.
   static constexpr std::size_t kWaitingMax = 16;
+  // One that waited longer is not begun: the pressure that it was for may be over.
+  static constexpr Duration kWaitMax = std::chrono::seconds(10);
 
   // `bus_address`: as in UnitRestartOptions.
-  explicit UnitRestarterThread(std::string bus_address = "")
-      : bus_address_(std::move(bus_address)) {}
+  explicit UnitRestarterThread(std::string bus_address = "", Duration wait_max = kWaitMax)
+      : bus_address_(std::move(bus_address)), wait_max_(wait_max) {}
   ~UnitRestarterThread() override;
 
   [[nodiscard]] Result<void> start() override;
@@ -63,16 +65,23 @@ class UnitRestarterThread final : public UnitRestarter {
  private:
   void serve();
   [[nodiscard]] bool is_stopped() const;
+  struct Waiting {
+    std::string unit;
+    MonotonicTime since;
+  };
+
   // Empty: none waits.
   [[nodiscard]] std::string take_next();
   void add_result(UnitRestartResult result);
+  void keep_result(UnitRestartResult result);  // with the mutex
 
   const std::string bus_address_;
+  const Duration wait_max_;
   UniqueFd changed_;  // eventfd: waiting_ changed
   UniqueFd stopped_;  // eventfd: the thread has to end; closed: there is no thread yet
   base::PriorityMutex mutex_;
   // Guarded by the mutex, which is held only to move them.
-  std::deque<std::string> waiting_;
+  std::deque<Waiting> waiting_;
   std::string under_way_;
   std::vector<UnitRestartResult> results_;
 

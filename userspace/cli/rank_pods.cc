@@ -262,8 +262,8 @@ void print_text(const RankedPods& ranking) {
     fmt::print("not ranked: {} ({})\n", qualified_name(*pod), to_string(reason));
   }
   for (const intake::PodStatsEntry& each : ranking.pods.unmatched) {
-    fmt::print("statistics without a listed pod: {}/{} ({})\n", each.pod_namespace, each.name,
-               each.uid);
+    fmt::print("statistics without a listed pod: {}/{} ({})\n", printable(each.pod_namespace),
+               printable(each.name), printable(each.uid));
   }
 }
 

@@ -180,6 +180,13 @@ bool systemd_is_running() {
 Result<void> restart_unit(const std::string& unit, const UnitRestartOptions& options) {
   JobState state;  // outlives the bus, whose callbacks use it
   const Bus bus = TRY(open_bus(options.bus_address));
+  // By default sd-bus ends a call after 25 s, though systemd still executes it.
+  const auto timeout_us =
+      static_cast<std::uint64_t>(options.timeout / std::chrono::microseconds(1));
+  if (const int code = sd_bus_set_method_call_timeout(bus.get(), timeout_us + 1'000'000);
+      code < 0) {
+    return bus_error(code, "sd_bus_set_method_call_timeout");
+  }
   TRY(request(bus.get(), unit, state));
   return wait_for_job(bus.get(), state, options);
 }

@@ -31,7 +31,10 @@ Result<std::optional<ReportedEvent>> read_event(const text::JsonValue& object) {
   event.message = TRY(object.text("message"));
   event.first = TRY(object.text("firstTimestamp"));
   event.last = TRY(object.text("lastTimestamp"));
-  if (const auto count = TRY(object.find("count"))) event.count = TRY(count->amount());
+  // The API server accepts any number from whoever may create Events.
+  if (const auto count = TRY(object.find("count"))) {
+    event.count = std::max<std::uint64_t>(count->amount().optional().value_or(1), 1);
+  }
   const text::JsonValue metadata = TRY(object.at("metadata"));
   const auto annotations = TRY(metadata.find("annotations"));
   const auto add = [&event](std::string_view key, const text::JsonValue& value) -> Result<void> {

@@ -19,7 +19,7 @@ using ::testing::StartsWith;
 // A kubeconfig of one context whose cluster and user have these lines.
 std::string kubeconfig(const std::string& cluster, const std::string& user) {
   return "apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts:\n- name: here\n"
-         "  context: {cluster: c, user: u, namespace: n}\nclusters:\n- name: other\n"
+         "  context: {cluster: c, user: u, namespace: shop}\nclusters:\n- name: other\n"
          "  cluster: {server: 'https://elsewhere'}\n- name: c\n  cluster:\n    " +
          cluster + "\nusers:\n- name: u\n  user:\n    " + user + "\n";
 }

@@ -54,7 +54,7 @@ TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(QosClass::best_effort);
   check_names(EvictionCause::ruleset);
   check_names(ChainStep::suspended);
-  check_names(RuleOutcome::empty);
+  check_names(RuleOutcome::restart_requested);
   check_names(ReclaimStep::unused_images);
   check_names(ReclaimState::done);
   check_names(Protection::may_be_critical);

@@ -159,7 +159,7 @@ TEST_F(KubectlTest, ListsEventsOfForestallOnly) {
   EXPECT_THAT(text_of(report_events), HasSubstr(R"("starved_resource": "memory")"));
 }
 
-// Whoever may create Events may set any count.
+// Every user with the right to create Events may set any count.
 TEST_F(KubectlTest, AnEventWithAnImpossibleCountHidesNoOther) {
   std::string forged = event_about("u1", "Forged", "2025-11-25T18:30:00Z");
   forged.replace(forged.find("\"count\":2"), 9, "\"count\":-1");

@@ -31,7 +31,7 @@ Result<std::optional<ReportedEvent>> read_event(const text::JsonValue& object) {
   event.message = TRY(object.text("message"));
   event.first = TRY(object.text("firstTimestamp"));
   event.last = TRY(object.text("lastTimestamp"));
-  // The API server accepts any number from whoever may create Events.
+  // The API server accepts any number from every user with the right to create Events.
   if (const auto count = TRY(object.find("count"))) {
     event.count = std::max<std::uint64_t>(count->amount().optional().value_or(1), 1);
   }

@@ -2,7 +2,6 @@
 #include "actuators/memory_high_throttle.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 
 #include "base/start_thread.h"
 #include "kernel/memory_high.h"
+#include "kernel/scheduling.h"
 
 namespace forestall::actuators {
 
@@ -99,9 +99,7 @@ void MemoryHighThrottle::set(const std::vector<ThrottledCgroup>& wanted, std::li
 
 void MemoryHighThrottle::serve() {
   pthread_setname_np(pthread_self(), "forestall-high");
-  // The thread inherits the loop's real-time priority, and reclaim may take long.
-  const sched_param ordinary{};
-  pthread_setschedparam(pthread_self(), SCHED_OTHER, &ordinary);
+  kernel::use_ordinary_priority();
   std::list<Held> held;
   for (;;) {
     eventfd_t ignored = 0;

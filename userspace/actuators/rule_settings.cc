@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 
 #include "base/blocked_signals.h"
 #include "base/start_thread.h"
+#include "kernel/scheduling.h"
 
 namespace forestall::actuators {
 namespace {
@@ -122,9 +122,7 @@ std::size_t RuleSettingsThread::not_undone() const {
 
 void RuleSettingsThread::serve() {
   pthread_setname_np(pthread_self(), "forestall-rules");
-  // The thread inherits the loop's real-time priority, and reclaim may take long.
-  const sched_param ordinary{};
-  pthread_setschedparam(pthread_self(), SCHED_OTHER, &ordinary);
+  kernel::use_ordinary_priority();
   const SystemClock clock;
   // Its destructor undoes every setting.
   RuleSettingsWriter writer(tree_, records_,

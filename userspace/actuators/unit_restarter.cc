@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "base/blocked_signals.h"
 #include "base/start_thread.h"
 #include "clients/unit_restart.h"
+#include "kernel/scheduling.h"
 
 namespace forestall::actuators {
 namespace {
@@ -104,9 +104,7 @@ void UnitRestarterThread::keep_result(UnitRestartResult result) {
 
 void UnitRestarterThread::serve() {
   pthread_setname_np(pthread_self(), "forestall-units");
-  // The thread inherits the loop's real-time priority.
-  const sched_param ordinary{};
-  pthread_setschedparam(pthread_self(), SCHED_OTHER, &ordinary);
+  kernel::use_ordinary_priority();
   const SystemClock clock;
   for (;;) {
     std::array<pollfd, 2> fds{{{stopped_.get(), POLLIN, 0}, {changed_.get(), POLLIN, 0}}};

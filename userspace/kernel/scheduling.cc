@@ -93,6 +93,12 @@ void use_service_priority() {
   try_real_time(1);
 }
 
+void use_ordinary_priority() {
+  // Always permitted (kernel/sched/syscalls.c user_check_sched_setscheduler()).
+  const sched_param ordinary{};
+  ::sched_setscheduler(0, SCHED_OTHER, &ordinary);
+}
+
 void use_watchdog_priority() {
   try_real_time(kRealTimePriority + 1);
 }

@@ -26,6 +26,10 @@ inline constexpr int kRealTimePriority = 50;  // above ordinary work, below the 
 // a busy host: 120 ms, and the kernel's OOM killer acted first).
 void use_service_priority();
 
+// Sets the calling thread to SCHED_OTHER: for threads that wait for reclaim or other programs. A
+// service manager may have given the agent a real-time policy that threads inherit.
+void use_ordinary_priority();
+
 // Sets the calling thread to SCHED_FIFO 51, above the loop, if permitted: for the watchdog, which
 // acts if the loop hangs.
 void use_watchdog_priority();

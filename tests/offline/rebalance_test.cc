@@ -181,7 +181,8 @@ TEST(SimulateCommand, WritesAPageOnce) {
   const std::string written = read_text(page);
   EXPECT_THAT(written, testing::StartsWith("<!DOCTYPE html>"));
   EXPECT_THAT(written, HasSubstr("policy.yaml</td>"));
-  EXPECT_THAT(written, HasSubstr("<polyline class=\"line\""));
+  EXPECT_THAT(written, HasSubstr("<polyline class=\"line run0\""));
+  EXPECT_THAT(written, HasSubstr("<h2>Evictions by the kubelet avoided, since the start</h2>"));
   const Ran second = run_forestall(arguments);
   EXPECT_EQ(second.exit_code, 2);
   EXPECT_THAT(second.errors, HasSubstr("page.html exists; --force overwrites it"));

@@ -55,8 +55,7 @@ std::vector<NamedPolicy> built_in() {
 // Against the first run, in which nothing is moved. Negative: more than there.
 std::int64_t avoided(const std::vector<SimulationRun>& runs, const SimulationRun& run,
                      std::uint64_t SimulationPoint::*count) {
-  return static_cast<std::int64_t>(runs.front().points.back().*count) -
-         static_cast<std::int64_t>(run.points.back().*count);
+  return rebalance::avoided(runs.front().points.back(), run.points.back(), count);
 }
 
 void write_point(text::JsonWriter& out, const SimulationPoint& point) {

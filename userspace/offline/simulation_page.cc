@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <cstdint>
 
 namespace forestall::cli {
 namespace {
@@ -20,15 +20,16 @@ constexpr int kRight = 12;
 constexpr int kTop = 12;
 constexpr int kBottom = 30;
 constexpr std::int64_t kHourSeconds = 3600;
-// Distinct also for most colour-blind readers; lines differ in their dashes as well.
-constexpr std::array<const char*, 6> kColours{"#4e5766", "#d1495b", "#2e86ab",
-                                              "#e0912f", "#7b5ea7", "#3c8d5a"};
-constexpr std::array<const char*, 4> kDashes{"", "7 3", "2 3", "9 3 2 3"};
+constexpr std::size_t kStrokes = 6;  // classes run0 to run5
 
 constexpr const char* kStyle = R"(
-:root { color-scheme: light dark; --ink: #1c2430; --faint: #d5dae1; --paper: #fff; }
+:root { color-scheme: light dark; --ink: #1c2430; --faint: #d5dae1; --paper: #fff;
+        --run0: #4e5766; --run1: #c9394d; --run2: #2a7ba3; --run3: #b5690e; --run4: #7b5ea7;
+        --run5: #2f7d4d; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e4e8ee; --faint: #39424f; --paper: #14181e; } }
+  :root { --ink: #e4e8ee; --faint: #39424f; --paper: #14181e;
+          --run0: #a9b3c2; --run1: #f0727f; --run2: #5db4d8; --run3: #f0a94a; --run4: #b79ae0;
+          --run5: #6cc48c; } }
 body { margin: 2rem auto; max-width: 1200px; padding: 0 1rem; background: var(--paper);
        color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; margin: 0 0 .25rem; } h2 { font-size: 1rem; margin: 0 0 .25rem; }
@@ -37,7 +38,13 @@ th, td { padding: .3rem .9rem; text-align: right; border-bottom: 1px solid var(-
 th:first-child, td:first-child { text-align: left; white-space: nowrap; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(460px, 1fr)); gap: 1.5rem; }
 svg { width: 100%; height: auto; } svg text { fill: var(--ink); font-size: 12px; }
-.grid { stroke: var(--faint); } .line { fill: none; stroke-width: 1.8; }
+.grid { stroke: var(--faint); } .zero { stroke: var(--ink); }
+.line { fill: none; stroke-width: 1.8; }
+/* Distinct also for most colour-blind readers; lines differ in their dashes as well. */
+.run0 { stroke: var(--run0); } .run1 { stroke: var(--run1); stroke-dasharray: 7 3; }
+.run2 { stroke: var(--run2); stroke-dasharray: 2 3; }
+.run3 { stroke: var(--run3); stroke-dasharray: 9 3 2 3; }
+.run4 { stroke: var(--run4); } .run5 { stroke: var(--run5); stroke-dasharray: 7 3; }
 .key { display: inline-block; margin-right: .5rem; vertical-align: middle; width: 34px; }
 )";
 
@@ -55,9 +62,8 @@ std::string escaped_html(std::string_view text) {
   return out;
 }
 
-std::string stroke_of(std::size_t run) {
-  return fmt::format(R"(stroke="{}" stroke-dasharray="{}")", kColours[run % kColours.size()],
-                     kDashes[run % kDashes.size()]);
+std::string line_class(std::size_t run) {
+  return fmt::format("line run{}", run % kStrokes);
 }
 
 // A round number of which at most five make up `most`.
@@ -73,57 +79,100 @@ double step_of(double most) {
 
 struct PlotRow {
   const char* title;
-  std::uint64_t (*value)(const SimulationPoint&);
+  // `unmoved`: the point at the same time of the run in which nothing is moved.
+  double (*value)(const SimulationPoint& unmoved, const SimulationPoint& point);
 };
 
 constexpr PlotRow kPlotRows[] = {
     {"Hot nodes: less than a tenth of the memory available",
-     [](const SimulationPoint& each) { return each.hot_nodes; }},
+     [](const SimulationPoint&, const SimulationPoint& each) {
+       return static_cast<double>(each.hot_nodes);
+     }},
     {"Evictions by the kubelet and kills by the kernel, since the start",
-     [](const SimulationPoint& each) { return each.evictions + each.kills; }},
+     [](const SimulationPoint&, const SimulationPoint& each) {
+       return static_cast<double>(each.evictions + each.kills);
+     }},
+    {"Evictions by the kubelet avoided, since the start",
+     [](const SimulationPoint& unmoved, const SimulationPoint& each) {
+       return static_cast<double>(avoided(unmoved, each, &SimulationPoint::evictions));
+     }},
+    {"Kills by the kernel avoided, since the start",
+     [](const SimulationPoint& unmoved, const SimulationPoint& each) {
+       return static_cast<double>(avoided(unmoved, each, &SimulationPoint::kills));
+     }},
     {"Moves by the policy, since the start",
-     [](const SimulationPoint& each) { return each.moves; }},
+     [](const SimulationPoint&, const SimulationPoint& each) {
+       return static_cast<double>(each.moves);
+     }},
     {"Loops: moves of a pod moved less than an hour before",
-     [](const SimulationPoint& each) { return each.loops; }},
+     [](const SimulationPoint&, const SimulationPoint& each) {
+       return static_cast<double>(each.loops);
+     }},
+};
+
+// Where values and times are in a plot of these runs.
+class PlotScale {
+ public:
+  PlotScale(const PlotRow& row, std::span<const SimulationRun> runs) {
+    for (const SimulationRun& run : runs) {
+      for (std::size_t i = 0; i < run.points.size(); ++i) {
+        const double value = row.value(runs.front().points[i], run.points[i]);
+        top_ = std::max(top_, value);
+        bottom_ = std::min(bottom_, value);
+        end_ = std::max(end_, static_cast<double>(run.points[i].seconds));
+      }
+    }
+    step_ = step_of(top_ - bottom_);
+    top_ = std::ceil(top_ / step_) * step_;
+    bottom_ = std::floor(bottom_ / step_) * step_;
+  }
+
+  [[nodiscard]] double x_of(double seconds) const {
+    return kLeft + seconds / end_ * (kWidth - kLeft - kRight);
+  }
+  [[nodiscard]] double y_of(double value) const {
+    return kHeight - kBottom - (value - bottom_) / (top_ - bottom_) * (kHeight - kTop - kBottom);
+  }
+
+  [[nodiscard]] std::string axes() const {
+    std::string out;
+    for (double value = bottom_; value <= top_; value += step_) {
+      // An integral step, so that zero is exact.
+      out += fmt::format(R"(<line class="{0}" x1="{1}" x2="{2}" y1="{3:.1f}" y2="{3:.1f}"/>)"
+                         R"(<text x="{4}" y="{5:.1f}" text-anchor="end">{6:.0f}</text>)"
+                         "\n",
+                         value == 0 && bottom_ < 0 ? "zero" : "grid", kLeft, kWidth - kRight,
+                         y_of(value), kLeft - 6, y_of(value) + 4, value);
+    }
+    const double hours = end_ / kHourSeconds;
+    const double every = step_of(hours);
+    for (double hour = 0; hour <= hours; hour += every) {
+      out += fmt::format(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{:.0f} h</text>)"
+                         "\n",
+                         x_of(hour * kHourSeconds), kHeight - 10, hour);
+    }
+    return out;
+  }
+
+ private:
+  double top_ = 1;
+  double bottom_ = 0;
+  double end_ = 1;
+  double step_ = 1;
 };
 
 std::string plot_section(const PlotRow& row, std::span<const SimulationRun> runs) {
-  double most = 1;
-  double end = 1;
-  for (const SimulationRun& run : runs) {
-    for (const SimulationPoint& each : run.points) {
-      most = std::max(most, static_cast<double>(row.value(each)));
-      end = std::max(end, static_cast<double>(each.seconds));
-    }
-  }
-  const double step = step_of(most);
-  const double top = std::ceil(most / step) * step;
-  const auto x_of = [&](double seconds) {
-    return kLeft + seconds / end * (kWidth - kLeft - kRight);
-  };
-  const auto y_of = [&](double value) {
-    return kHeight - kBottom - value / top * (kHeight - kTop - kBottom);
-  };
-  std::string out = fmt::format("<section><h2>{}</h2><svg viewBox=\"0 0 {} {}\" role=\"img\">\n",
-                                row.title, kWidth, kHeight);
-  for (double value = 0; value <= top; value += step) {
-    out += fmt::format(R"(<line class="grid" x1="{0}" x2="{1}" y1="{2:.1f}" y2="{2:.1f}"/>)"
-                       R"(<text x="{3}" y="{4:.1f}" text-anchor="end">{5:.0f}</text>)"
-                       "\n",
-                       kLeft, kWidth - kRight, y_of(value), kLeft - 6, y_of(value) + 4, value);
-  }
-  const double hours = end / kHourSeconds;
-  const double every = step_of(hours);
-  for (double hour = 0; hour <= hours; hour += every) {
-    out += fmt::format(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{:.0f} h</text>)"
-                       "\n",
-                       x_of(hour * kHourSeconds), kHeight - 10, hour);
-  }
+  const PlotScale scale(row, runs);
+  std::string out = fmt::format(
+      "<section><h2>{0}</h2><svg viewBox=\"0 0 {1} {2}\" role=\"img\" aria-label=\"{0}\">\n",
+      row.title, kWidth, kHeight);
+  out += scale.axes();
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    out += fmt::format(R"(<polyline class="line" {} points=")", stroke_of(i));
-    for (const SimulationPoint& each : runs[i].points) {
-      out += fmt::format("{:.1f},{:.1f} ", x_of(static_cast<double>(each.seconds)),
-                         y_of(static_cast<double>(row.value(each))));
+    out += fmt::format(R"(<polyline class="{}" points=")", line_class(i));
+    for (std::size_t k = 0; k < runs[i].points.size(); ++k) {
+      const SimulationPoint& point = runs[i].points[k];
+      out += fmt::format("{:.1f},{:.1f} ", scale.x_of(static_cast<double>(point.seconds)),
+                         scale.y_of(row.value(runs.front().points[k], point)));
     }
     out += "\"/>\n";
   }
@@ -133,15 +182,21 @@ std::string plot_section(const PlotRow& row, std::span<const SimulationRun> runs
 std::string table_of(std::span<const SimulationRun> runs) {
   std::string out =
       "<table><tr><th>policy</th><th>hot node minutes</th><th>evictions by the kubelet</th>"
-      "<th>kills by the kernel</th><th>moves</th><th>loops</th><th>refused moves</th></tr>\n";
+      "<th>avoided</th><th>kills by the kernel</th><th>avoided</th><th>moves</th><th>loops</th>"
+      "<th>refused moves</th></tr>\n";
+  const SimulationPoint& unmoved = runs.front().points.back();
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const SimulationPoint last = runs[i].points.empty() ? SimulationPoint() : runs[i].points.back();
+    const SimulationPoint& last = runs[i].points.back();
+    const auto avoided_text = [&](std::uint64_t SimulationPoint::*count) {
+      return i == 0 ? std::string("-") : std::to_string(avoided(unmoved, last, count));
+    };
     out += fmt::format(
         R"(<tr><td><svg class="key" viewBox="0 0 34 8"><line x1="0" x2="34" y1="4" y2="4" )"
-        R"(class="line" {}/></svg>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>)"
-        "<td>{}</td></tr>\n",
-        stroke_of(i), escaped_html(runs[i].name), runs[i].hot_node_minutes, last.evictions,
-        last.kills, last.moves, last.loops, runs[i].refused);
+        R"(class="{}"/></svg>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>)"
+        "<td>{}</td><td>{}</td><td>{}</td></tr>\n",
+        line_class(i), escaped_html(runs[i].name), runs[i].hot_node_minutes, last.evictions,
+        avoided_text(&SimulationPoint::evictions), last.kills,
+        avoided_text(&SimulationPoint::kills), last.moves, last.loops, runs[i].refused);
   }
   return out + "</table>\n";
 }
@@ -156,7 +211,8 @@ std::string simulation_page(const rebalance::SimulationOptions& options,
       "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
       "<title>Simulated rebalancing</title><style>{}</style></head><body>\n"
       "<h1>Simulated rebalancing</h1>\n<p>{} nodes, {} pods, {} hours, a plan every {} s, seed "
-      "{}{}. Nodes, pods and the scheduler are a model; forestall(8) describes it.</p>\n",
+      "{}{}. Nodes, pods and the scheduler are a model; forestall(8) describes it. Avoided: how "
+      "many fewer than in the first run, in which no pod is moved; negative: so many more.</p>\n",
       kStyle, options.nodes, options.nodes * options.pods_per_node, options.hours,
       options.interval_seconds, options.seed,
       options.placeholders ? "; replacements run where room was booked" : "");

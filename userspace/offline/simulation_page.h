@@ -10,6 +10,8 @@
 
 namespace forestall::cli {
 
+// The first run is that in which nothing is moved. REQUIRES: `runs` is not empty, and all have
+// points at the same times.
 [[nodiscard]] std::string simulation_page(const rebalance::SimulationOptions& options,
                                           std::span<const rebalance::SimulationRun> runs);
 

@@ -41,6 +41,14 @@ struct SimulationPoint {
   std::uint64_t kills = 0;      // by the kernel
 };
 
+// How many fewer of `count` than at the same time in a run in which nothing is moved. Negative: so
+// many more.
+[[nodiscard]] inline std::int64_t avoided(const SimulationPoint& unmoved,
+                                          const SimulationPoint& point,
+                                          std::uint64_t SimulationPoint::*count) {
+  return static_cast<std::int64_t>(unmoved.*count) - static_cast<std::int64_t>(point.*count);
+}
+
 struct SimulationRun {
   std::string name;
   std::vector<SimulationPoint> points;

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "offline/simulation_page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace forestall::cli {
+namespace {
+
+using rebalance::SimulationPoint;
+using rebalance::SimulationRun;
+using testing::HasSubstr;
+using testing::Not;
+
+SimulationRun run_with(const std::string& name, std::uint64_t evictions, std::uint64_t kills) {
+  SimulationRun run;
+  run.name = name;
+  run.points.emplace_back();
+  run.points.push_back({.seconds = 3600, .evictions = evictions, .kills = kills});
+  return run;
+}
+
+std::string section_of(const std::string& page, const std::string& title) {
+  const auto start = page.find("<h2>" + title);
+  return page.substr(start, page.find("</section>", start) - start);
+}
+
+TEST(SimulationPage, ComparesWithTheRunThatMovesNothing) {
+  const std::vector<SimulationRun> runs{run_with("none", 5, 9), run_with("more", 7, 2)};
+  const std::string page = simulation_page({}, runs);
+  EXPECT_THAT(page, HasSubstr("none</td><td>0</td><td>5</td><td>-</td><td>9</td><td>-</td>"));
+  EXPECT_THAT(page, HasSubstr("more</td><td>0</td><td>7</td><td>-2</td><td>2</td><td>7</td>"));
+}
+
+TEST(SimulationPage, DrawsNegativeNumbersBelowZero) {
+  const std::vector<SimulationRun> runs{run_with("none", 5, 9), run_with("more", 7, 2)};
+  const std::string page = simulation_page({}, runs);
+  const std::string evictions = section_of(page, "Evictions by the kubelet avoided");
+  // From -2 to 1: zero is at two thirds of the height.
+  EXPECT_THAT(evictions, HasSubstr(R"(<line class="zero" x1="56" x2="548" y1="78.0" y2="78.0"/>)"));
+  EXPECT_THAT(evictions, HasSubstr(R"(run0" points="56.0,78.0 548.0,78.0 ")"));
+  EXPECT_THAT(evictions, HasSubstr(R"(run1" points="56.0,78.0 548.0,210.0 ")"));
+  const std::string kills = section_of(page, "Kills by the kernel avoided");
+  EXPECT_THAT(kills, Not(HasSubstr("zero")));
+  EXPECT_THAT(kills, HasSubstr(R"(run0" points="56.0,210.0 548.0,210.0 ")"));
+  EXPECT_THAT(kills, HasSubstr(R"(run1" points="56.0,210.0 548.0,36.8 ")"));
+}
+
+}  // namespace
+}  // namespace forestall::cli

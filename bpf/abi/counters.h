@@ -2,8 +2,8 @@
 /*
  * Counters of the BPF programs. The kernel keeps one copy per CPU; userspace adds them up.
  *
- * The X-macro lists are the only place that names a counter: the struct, the metrics, `status` and
- * `doctor` are generated from them. To add a counter, add a line to a list.
+ * Structs, metrics, `status` and `doctor` are generated from the X-macro lists. The alert and the
+ * man page repeat the losses: tests/exports/alerts_test.cc compares. Recipe: CONTRIBUTING.md.
  */
 #ifndef FORESTALL_BPF_ABI_COUNTERS_H
 #define FORESTALL_BPF_ABI_COUNTERS_H

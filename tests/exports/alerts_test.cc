@@ -9,6 +9,8 @@
 #include <set>
 #include <sstream>
 
+#include "bpf/abi/counters.h"
+#include "bpf/abi/guard.h"
 #include "exports/metrics.h"
 #include "support/temp_tree.h"
 
@@ -20,14 +22,38 @@ using Matches = std::sregex_iterator;
 // Values by label name, by metric.
 using Series = std::map<std::string, std::map<std::string, std::set<std::string>>>;
 
+// The counters of BPF programs that count losses, by the lists of bpf/abi. All ABI_FAILURES are
+// kinds of one counter.
+std::vector<BpfCounter> losses() {
+  std::vector<BpfCounter> all{{"agent", "failures", "read", true, 0}};
+#define APPEND_LOSS(name, loss) \
+  if ((loss) != 0) all.push_back({"agent", #name, {}, true, 0});
+  ABI_EVENT_COUNTERS(APPEND_LOSS)
+  ABI_TIMER_COUNTERS(APPEND_LOSS)
+  ABI_GUARD_COUNTERS(APPEND_LOSS)
+#undef APPEND_LOSS
+  return all;
+}
+
+std::set<std::string> names_of_losses() {
+  std::set<std::string> names;
+  for (const BpfCounter& each : losses()) names.emplace(each.counter);
+  return names;
+}
+
+std::set<std::string> words_in(const std::string& text) {
+  const std::regex word("[a-z_]+");
+  std::set<std::string> words;
+  for (Matches each(text.begin(), text.end(), word), end; each != end; ++each) {
+    words.insert(each->str());
+  }
+  return words;
+}
+
 // With a threshold that is met, and the losses that BPF programs count.
 Series exported() {
   DropCounts drops;
-  const std::vector<BpfCounter> counters{{"agent", "dropped", "oom", true, 0},
-                                         {"agent", "failures", "read", true, 0},
-                                         {"guard", "timer", {}, true, 0},
-                                         {"guard", "unread", {}, true, 0}};
-  drops.bpf.set(counters);
+  drops.bpf.set(losses());
   Metrics metrics("1", Tier::full, {nullptr, &drops, nullptr});
   Decision decision;
   for (const Duration grace : {Duration(0), Duration(1)}) {
@@ -74,6 +100,28 @@ TEST(Alerts, NameOnlyWhatTheAgentExports) {
   EXPECT_EQ(selected.size(), 6U);
 }
 
+TEST(Alerts, EventsLostSelectsEveryLoss) {
+  const std::string rules = test::read_text(FORESTALL_ALERTS);
+  std::smatch found;
+  const std::regex selector(R"re(forestall_bpf_events_total\{counter=~"([^"]*)"\})re");
+  ASSERT_TRUE(std::regex_search(rules, found, selector));
+  EXPECT_EQ(words_in(found[1]), names_of_losses());
+}
+
+TEST(Alerts, TheManPageListsEveryLoss) {
+  const std::string page = test::read_text(FORESTALL_MAN_PAGE);
+  const std::string before = "Each increase of a counter named\n";
+  const std::size_t begin = page.find(before);
+  ASSERT_NE(begin, std::string::npos);
+  const std::size_t end = page.find("\nis a loss.", begin);
+  ASSERT_NE(end, std::string::npos);
+  const std::size_t names = begin + before.size();
+  std::set<std::string> listed = words_in(page.substr(names, end - names));
+  listed.erase("i");  // the macro .Li
+  listed.erase("or");
+  EXPECT_EQ(listed, names_of_losses());
+}
+
 // Those of `sum by (...)`, and those that texts show.
 TEST(Alerts, GroupByLabelsThatExist) {
   std::set<std::string> known{"job", "instance"};  // Prometheus adds them
@@ -82,12 +130,11 @@ TEST(Alerts, GroupByLabelsThatExist) {
   }
   const std::string rules = test::read_text(FORESTALL_ALERTS);
   const std::regex grouping(R"(by \(([^)]*)\)|\$labels\.([a-z_]+))");
-  const std::regex word("[a-z_]+");
   std::size_t count = 0;
   for (Matches each(rules.begin(), rules.end(), grouping), end; each != end; ++each) {
-    const std::string labels = (*each)[1].str() + " " + (*each)[2].str();
-    for (Matches one(labels.begin(), labels.end(), word); one != end; ++one, ++count) {
-      EXPECT_TRUE(known.contains(one->str())) << one->str();
+    for (const std::string& label : words_in((*each)[1].str() + " " + (*each)[2].str())) {
+      EXPECT_TRUE(known.contains(label)) << label;
+      ++count;
     }
   }
   EXPECT_GT(count, 20U);

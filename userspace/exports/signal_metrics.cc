@@ -2,8 +2,9 @@
 #include "exports/signal_metrics.h"
 
 #include <algorithm>
-#include <array>
-#include <iterator>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include "exports/metric_labels.h"
 
@@ -15,20 +16,42 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
-// In the order of Unit.
-constexpr std::array<const char*, 3> kUnits{"bytes", "inodes", "processes"};
-
-// One family per unit, in the order of Unit: a metric has one unit.
-std::vector<MetricFamily> by_unit(const std::string& name, const char* help) {
-  std::vector<MetricFamily> families;
-  for (const char* unit : kUnits) {
-    families.push_back({"forestall_signal_" + name + "_" + unit,
-                        std::string(help) + ", in " + unit + ".",
-                        MetricType::Gauge,
-                        {}});
+// Part of a metric's name.
+std::string_view unit_in_metric(Unit unit) {
+  switch (unit) {
+    case Unit::bytes: return "bytes";
+    case Unit::inodes: return "inodes";
+    case Unit::tasks: return "processes";
   }
-  return families;
+  return "";
 }
+
+// One family per unit that occurs: a metric has one unit.
+class UnitFamilies {
+ public:
+  UnitFamilies(std::string name, std::string help)
+      : name_(std::move(name)), help_(std::move(help)) {}
+
+  MetricFamily& operator[](Unit unit) {
+    const auto [found, is_new] = families_.try_emplace(unit);
+    MetricFamily& family = found->second;
+    if (!is_new) return family;
+    const std::string of_unit(unit_in_metric(unit));
+    family.name = "forestall_signal_" + name_ + "_" + of_unit;
+    family.help = help_ + ", in " + of_unit + ".";
+    family.type = MetricType::Gauge;
+    return family;
+  }
+
+  void move_to(std::vector<MetricFamily>& all) {
+    for (auto& [unit, family] : families_) all.push_back(std::move(family));
+  }
+
+ private:
+  const std::string name_;
+  const std::string help_;
+  std::map<Unit, MetricFamily> families_;
+};
 
 ClientMetric* find(MetricFamily& family, const Labels& labels) {
   const auto found = std::ranges::find(family.metric, labels, &ClientMetric::label);
@@ -51,16 +74,15 @@ void add_least(MetricFamily& family, const Labels& labels, double value) {
 }  // namespace
 
 struct SignalMetrics::Families {
-  std::vector<MetricFamily> available =
-      by_unit("available", "Amount of the signal available to the subject at the last evaluation");
-  std::vector<MetricFamily> capacity =
-      by_unit("capacity", "Capacity of the subject for the signal at the last evaluation");
-  std::vector<MetricFamily> threshold =
-      by_unit("threshold",
-              "Threshold on the available amount, by kind: hard and soft evict, warn reports, "
-              "slow throttles");
-  std::vector<MetricFamily> headroom = by_unit(
-      "headroom", "Available amount minus the threshold at the last evaluation, negative below it");
+  UnitFamilies available{"available",
+                         "Amount of the signal available to the subject at the last evaluation"};
+  UnitFamilies capacity{"capacity",
+                        "Capacity of the subject for the signal at the last evaluation"};
+  UnitFamilies threshold{"threshold",
+                         "Threshold on the available amount, by kind: hard and soft evict, warn "
+                         "reports, slow throttles"};
+  UnitFamilies headroom{
+      "headroom", "Available amount minus the threshold at the last evaluation, negative below it"};
   MetricFamily time{"forestall_signal_time_to_threshold_seconds",
                     "Time until the available amount reaches the threshold at the present growth, "
                     "in seconds; 0 below the threshold, absent if the growth is unknown or there "
@@ -71,7 +93,7 @@ struct SignalMetrics::Families {
   // Several thresholds of one signal on one subject share available amount and capacity. Of several
   // of one kind, the one that is reached first is exported.
   void put(const SubjectAmounts& amount) {
-    const auto unit = static_cast<std::size_t>(unit_of(amount.signal));
+    const Unit unit = unit_of(amount.signal);
     const Labels subject{{"signal", std::string(to_string(amount.signal))},
                          {"subject", plain(amount.subject)}};
     if (find(available[unit], subject) == nullptr) {
@@ -94,11 +116,8 @@ struct SignalMetrics::Families {
 
   std::vector<MetricFamily> take() {
     std::vector<MetricFamily> all;
-    for (auto* each : {&available, &capacity, &threshold, &headroom}) {
-      std::ranges::move(*each, std::back_inserter(all));
-    }
-    all.push_back(std::move(time));
-    std::erase_if(all, [](const MetricFamily& family) { return family.metric.empty(); });
+    for (auto* each : {&available, &capacity, &threshold, &headroom}) each->move_to(all);
+    if (!time.metric.empty()) all.push_back(std::move(time));
     return all;
   }
 };

@@ -169,6 +169,21 @@ TEST(HttpClient, FailsWithoutAServer) {
   EXPECT_THAT(answer.failure()->text(), HasSubstr("http://127.0.0.1:1: "));
 }
 
+// libcurl refuses strings of more than 8,000,000 bytes.
+TEST(HttpClient, StartsNoRequestWithAnOptionThatLibcurlRefuses) {
+  Access access;
+  access.server = "http://127.0.0.1:1";
+  const auto client = HttpClient::create(access);
+  ASSERT_TRUE(client);
+  AnswerCollector answer;
+  OutgoingRequest request;
+  request.target = "/" + std::string(9'000'000, 'a');
+  const auto started = (*client)->start(request, answer);
+  ASSERT_FALSE(started);
+  EXPECT_THAT(started.error().text(), HasSubstr("libcurl: "));
+  EXPECT_FALSE(answer.over());
+}
+
 TEST(HttpClient, EndsARequestThatTakesTooLong) {
   FakeApiServer server([](const ApiRequest&) { return ApiAnswer{"", ApiAnswer::Then::hold}; });
   OutgoingRequest request;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <mutex>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -46,12 +47,43 @@ bool start_library() {
   return works;
 }
 
-void append(List& list, const std::string& line) {
-  curl_slist* longer = curl_slist_append(list.get(), line.c_str());
-  if (longer == nullptr) return;
-  (void)list.release();
-  list.reset(longer);
-}
+// Sets the options of one transfer. After the first refusal it sets nothing.
+class OptionSetter {
+ public:
+  explicit OptionSetter(CURL* easy) : easy_(easy) {}
+
+  template <typename Value>
+  void set(CURLoption option, Value value) {
+    // curl_easy_setopt() has no types: it would read an int as long.
+    static_assert(std::is_same_v<Value, long> || std::is_pointer_v<Value> ||
+                  std::is_null_pointer_v<Value>);
+    if (code_ == CURLE_OK) code_ = curl_easy_setopt(easy_, option, value);
+  }
+  // An option without which requests work as well, if this libcurl lacks it.
+  void prefer(CURLoption option, long value) {
+    const CURLcode before = code_;
+    set(option, value);
+    if (code_ == CURLE_UNSUPPORTED_PROTOCOL || code_ == CURLE_NOT_BUILT_IN) code_ = before;
+  }
+  void append(List& list, const std::string& line) {
+    if (code_ != CURLE_OK) return;
+    curl_slist* longer = curl_slist_append(list.get(), line.c_str());
+    if (longer == nullptr) {
+      code_ = CURLE_OUT_OF_MEMORY;
+      return;
+    }
+    (void)list.release();
+    list.reset(longer);
+  }
+  [[nodiscard]] Result<void> result() const {
+    if (code_ == CURLE_OK) return {};
+    return error(fmt::format("libcurl: {}", curl_easy_strerror(code_)));
+  }
+
+ private:
+  CURL* easy_;
+  CURLcode code_ = CURLE_OK;
+};
 
 // The value of the header `name` in `line`, if it is that header.
 std::optional<std::string_view> header_value(std::string_view line, std::string_view name) {
@@ -129,8 +161,11 @@ Result<std::unique_ptr<HttpClient>> HttpClient::create(Access access) {
   auto handles = std::make_unique<Handles>();
   handles->multi.reset(curl_multi_init());
   if (!handles->multi) return error("libcurl: out of memory");
-  curl_multi_setopt(handles->multi.get(), CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
-  curl_multi_setopt(handles->multi.get(), CURLMOPT_MAXCONNECTS, 4L);
+  for (const auto& [option, value] :
+       {std::pair(CURLMOPT_PIPELINING, CURLPIPE_NOTHING), std::pair(CURLMOPT_MAXCONNECTS, 4L)}) {
+    const CURLMcode set = curl_multi_setopt(handles->multi.get(), option, value);
+    if (set != CURLM_OK) return error(fmt::format("libcurl: {}", curl_multi_strerror(set)));
+  }
   return std::unique_ptr<HttpClient>(new HttpClient(std::move(access), std::move(handles)));
 }
 
@@ -147,47 +182,48 @@ Result<HttpClient::RequestId> HttpClient::start(const OutgoingRequest& request,
 }
 
 Result<void> HttpClient::set_up(Transfer& transfer, const OutgoingRequest& request) {
-  CURL* easy = transfer.easy.get();
   const std::string token = TRY(current_token(access_));
-  if (!token.empty()) append(transfer.headers, "Authorization: Bearer " + token);
-  append(transfer.headers, "Accept: application/json");
-  append(transfer.headers, "Expect:");
-  curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  OptionSetter options(transfer.easy.get());
+  if (!token.empty()) options.append(transfer.headers, "Authorization: Bearer " + token);
+  options.append(transfer.headers, "Accept: application/json");
+  options.append(transfer.headers, "Expect:");
+  options.set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
   if (!request.body.empty()) {
-    append(transfer.headers, "Content-Type: " + request.content_type);
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, static_cast<long>(request.body.size()));
-    curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, request.body.c_str());
+    options.append(transfer.headers, "Content-Type: " + request.content_type);
+    options.set(CURLOPT_POSTFIELDSIZE, static_cast<long>(request.body.size()));
+    options.set(CURLOPT_COPYPOSTFIELDS, request.body.c_str());
   }
-  set_address(transfer, request);
-  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer.headers.get());
-  curl_easy_setopt(easy, CURLOPT_PRIVATE, &transfer);
-  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer.problem.data());
-  curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
-  curl_easy_setopt(easy, CURLOPT_HEADERDATA, &transfer);
-  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Transfer::on_body);
-  curl_easy_setopt(easy, CURLOPT_WRITEDATA, &transfer);
-  curl_easy_setopt(easy, CURLOPT_USERAGENT, "forestall/" FORESTALL_VERSION);
-  curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS);
-  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-  curl_easy_setopt(easy, CURLOPT_PROXY, "");
-  curl_easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
-  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
-  curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-  curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, kKeepaliveIdle);
-  curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, kKeepaliveInterval);
-  curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, kConnectionSeconds);
+  TRY(set_address(transfer, request));
+  options.set(CURLOPT_HTTPHEADER, transfer.headers.get());
+  options.set(CURLOPT_PRIVATE, &transfer);
+  options.set(CURLOPT_ERRORBUFFER, transfer.problem.data());
+  options.set(CURLOPT_HEADERFUNCTION, &Transfer::on_header);
+  options.set(CURLOPT_HEADERDATA, &transfer);
+  options.set(CURLOPT_WRITEFUNCTION, &Transfer::on_body);
+  options.set(CURLOPT_WRITEDATA, &transfer);
+  options.set(CURLOPT_USERAGENT, "forestall/" FORESTALL_VERSION);
+  options.prefer(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS);
+  options.set(CURLOPT_NOSIGNAL, 1L);
+  options.set(CURLOPT_FOLLOWLOCATION, 0L);
+  options.set(CURLOPT_PROXY, "");
+  options.set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
+  options.set(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+  options.set(CURLOPT_TCP_KEEPALIVE, 1L);
+  options.set(CURLOPT_TCP_KEEPIDLE, kKeepaliveIdle);
+  options.set(CURLOPT_TCP_KEEPINTVL, kKeepaliveInterval);
+  options.set(CURLOPT_MAXLIFETIME_CONN, kConnectionSeconds);
   if (request.longest) {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(*request.longest);
-    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(ms.count()));
+    options.set(CURLOPT_TIMEOUT_MS, static_cast<long>(ms.count()));
   }
+  TRY(options.result());
   return set_trust(transfer);
 }
 
 // For another name in the certificate than in the address, the URL has that name, and libcurl
 // connects to the address.
-void HttpClient::set_address(Transfer& transfer, const OutgoingRequest& request) {
-  CURL* easy = transfer.easy.get();
+Result<void> HttpClient::set_address(Transfer& transfer, const OutgoingRequest& request) {
+  OptionSetter options(transfer.easy.get());
   std::string url = access_.server + request.target;
   if (!access_.server_name.empty()) {
     const auto [host, port] = host_and_port(access_.server);
@@ -195,41 +231,42 @@ void HttpClient::set_address(Transfer& transfer, const OutgoingRequest& request)
     const std::size_t end = std::min(access_.server.find('/', begin), access_.server.size());
     url = fmt::format("{}{}:{}{}{}", access_.server.substr(0, begin), access_.server_name, port,
                       access_.server.substr(end), request.target);
-    append(transfer.connect_to, fmt::format("::{}:{}", host, port));
-    curl_easy_setopt(easy, CURLOPT_CONNECT_TO, transfer.connect_to.get());
+    options.append(transfer.connect_to, fmt::format("::{}:{}", host, port));
+    options.set(CURLOPT_CONNECT_TO, transfer.connect_to.get());
   }
-  curl_easy_setopt(easy, CURLOPT_URL, url.c_str());
+  options.set(CURLOPT_URL, url.c_str());
   // check_server() admits only these two, and "http" for this host only.
-  curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR,
-                   access_.server.starts_with("https://") ? "https" : "http");
+  options.set(CURLOPT_PROTOCOLS_STR, access_.server.starts_with("https://") ? "https" : "http");
   // "a/../b" is a name that a tenant may choose, not a path to simplify.
-  curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+  options.set(CURLOPT_PATH_AS_IS, 1L);
+  return options.result();
 }
 
 Result<void> HttpClient::set_trust(Transfer& transfer) {
-  CURL* easy = transfer.easy.get();
-  curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
-  curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
-  curl_easy_setopt(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-  // Otherwise libcurl keeps the certificates of a file for a day.
-  curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+  OptionSetter options(transfer.easy.get());
+  options.set(CURLOPT_SSL_VERIFYPEER, 1L);
+  options.set(CURLOPT_SSL_VERIFYHOST, 2L);
+  options.set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  // Otherwise a libcurl with this cache keeps the certificates of a file for a day.
+  options.prefer(CURLOPT_CA_CACHE_TIMEOUT, 0L);
   const auto blob_of = [](const std::string& text) {
     return curl_blob{const_cast<char*>(text.data()), text.size(), CURL_BLOB_COPY};
   };
-  CURLcode code = CURLE_OK;
   const auto set = [&](const PemSource& pem, CURLoption file, CURLoption text) {
-    if (code != CURLE_OK || pem.empty()) return;
+    if (pem.empty()) return;
     curl_blob blob = blob_of(pem.text);
-    code = pem.text.empty() ? curl_easy_setopt(easy, file, pem.file.c_str())
-                            : curl_easy_setopt(easy, text, &blob);
+    if (pem.text.empty()) {
+      options.set(file, pem.file.c_str());
+    } else {
+      options.set(text, &blob);
+    }
   };
   // The system's directory of authorities would be trusted beside the given one.
-  if (!access_.ca.empty()) code = curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
+  if (!access_.ca.empty()) options.set(CURLOPT_CAPATH, nullptr);
   set(access_.ca, CURLOPT_CAINFO, CURLOPT_CAINFO_BLOB);
   set(access_.client_certificate, CURLOPT_SSLCERT, CURLOPT_SSLCERT_BLOB);
   set(access_.client_key, CURLOPT_SSLKEY, CURLOPT_SSLKEY_BLOB);
-  if (code != CURLE_OK) return error(fmt::format("libcurl: {}", curl_easy_strerror(code)));
-  return {};
+  return options.result();
 }
 
 void HttpClient::cancel(RequestId id) {
@@ -241,7 +278,8 @@ void HttpClient::cancel(RequestId id) {
 
 void HttpClient::advance() {
   int running = 0;
-  curl_multi_perform(handles_->multi.get(), &running);
+  const CURLMcode performed = curl_multi_perform(handles_->multi.get(), &running);
+  if (performed != CURLM_OK) failed_ = curl_multi_strerror(performed);
   std::vector<std::pair<RequestId, CURLcode>> over;
   int left = 0;
   while (const CURLMsg* message = curl_multi_info_read(handles_->multi.get(), &left)) {
@@ -268,6 +306,9 @@ void HttpClient::advance() {
 }
 
 Result<void> HttpClient::wait(std::span<pollfd> others, Duration longest) {
+  if (const char* failed = std::exchange(failed_, nullptr)) {
+    return error(fmt::format("libcurl: {}", failed));
+  }
   std::vector<curl_waitfd> fds;
   for (const pollfd& each : others) fds.push_back({each.fd, each.events, 0});
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(longest).count();

@@ -90,13 +90,15 @@ class HttpClient {
   // Cancels all requests.
   ~HttpClient();
 
-  // `receiver` outlives the request. Errors: the token or a certificate cannot be read.
+  // `receiver` outlives the request. Errors: the token or a certificate cannot be read, or libcurl
+  // refuses an option, for example without memory.
   [[nodiscard]] Result<RequestId> start(const OutgoingRequest& request, HttpReceiver& receiver);
   // Does nothing if the request is over. Not from a receiver.
   void cancel(RequestId id);
-  // Sends and receives as much as possible without blocking.
+  // Sends and receives as much as possible without blocking. The next wait() returns its error.
   void advance();
-  // Waits until advance() has work, one of `others` is ready, or `longest` is over.
+  // Waits until advance() has work, one of `others` is ready, or `longest` is over. Errors: libcurl
+  // failed in this call, or in advance() before it.
   [[nodiscard]] Result<void> wait(std::span<pollfd> others, Duration longest);
 
  private:
@@ -106,12 +108,13 @@ class HttpClient {
   HttpClient(Access access, std::unique_ptr<Handles> handles);
   [[nodiscard]] Result<void> set_up(Transfer& transfer, const OutgoingRequest& request);
   [[nodiscard]] Result<void> set_trust(Transfer& transfer);
-  void set_address(Transfer& transfer, const OutgoingRequest& request);
+  [[nodiscard]] Result<void> set_address(Transfer& transfer, const OutgoingRequest& request);
 
   const Access access_;
   const std::unique_ptr<Handles> handles_;
   std::map<RequestId, std::unique_ptr<Transfer>> transfers_;
   RequestId last_ = 0;
+  const char* failed_ = nullptr;  // why the last advance() failed; null: it did not
 };
 
 }  // namespace forestall::kubernetes

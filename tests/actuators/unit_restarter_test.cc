@@ -35,6 +35,7 @@ TEST(UnitRestarter, RestartsInTurnAndReportsEach) {
   ASSERT_EQ(results.size(), 2U);
   EXPECT_EQ(results[0].unit, "a.service");
   EXPECT_TRUE(results[0].failure);
+  EXPECT_TRUE(results[0].begun);
   EXPECT_GT(results[0].took, Duration{0});
   EXPECT_THAT(systemd.requests(), ElementsAre("a.service replace", "b.service replace"));
 }
@@ -89,6 +90,7 @@ TEST(UnitRestarter, OneThatWaitedTooLongIsNotBegun) {
   const auto results = results_of(restarter, 1);
   ASSERT_EQ(results.size(), 1U);
   EXPECT_EQ(results[0].failure->code, ESTALE);
+  EXPECT_FALSE(results[0].begun);
   EXPECT_THAT(systemd.requests(), testing::IsEmpty());
 }
 

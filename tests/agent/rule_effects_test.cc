@@ -97,14 +97,14 @@ class RuleEffectsTest : public ::testing::Test {
   std::string evaluate(int times = 1) {
     testing::internal::CaptureStderr();
     log_.emplace(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
-    RuleEffects effects({*log_, counts_, settings_, restarter_});
+    RuleEffects effects({*log_, counts_, settings_, restarts_});
     for (int i = 0; i < times; ++i) effects.evaluated(config_, state_, record_);
     return logged();
   }
   std::string configure() {
     testing::internal::CaptureStderr();
     log_.emplace(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
-    RuleEffects({*log_, counts_, settings_, restarter_}).configured(config_);
+    RuleEffects({*log_, counts_, settings_, restarts_}).configured(config_);
     return logged();
   }
   std::string logged() {
@@ -117,6 +117,8 @@ class RuleEffectsTest : public ::testing::Test {
   Record record_;
   RecordedSettings settings_;
   RecordedRestarts restarter_;
+  const SystemClock clock_;
+  RestartTracker restarts_{restarter_, clock_};
   exports::LoopCounts counts_;
   std::optional<exports::Log> log_;
 };

@@ -17,52 +17,61 @@ using test::FakeSystemd;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Result<void> restart(const FakeSystemd& systemd, Duration timeout = std::chrono::seconds(60)) {
+UnitRestartEnd restart(const FakeSystemd& systemd, Duration timeout = std::chrono::seconds(60)) {
   return restart_unit("cache.service", {.bus_address = systemd.address(), .timeout = timeout});
 }
 
 TEST(UnitRestart, EndsWithTheJob) {
   for (const auto answer : {FakeSystemd::Answer::finishes, FakeSystemd::Answer::finishes_at_once}) {
     const FakeSystemd systemd(answer);
-    const auto done = restart(systemd);
-    EXPECT_TRUE(done) << done.error().text();
+    const UnitRestartEnd end = restart(systemd);
+    EXPECT_FALSE(end.failure) << end.failure->text();
+    EXPECT_TRUE(end.begun);
     EXPECT_THAT(systemd.requests(), ElementsAre("cache.service replace"));
   }
 }
 
 TEST(UnitRestart, AJobThatFailsIsAnError) {
   const FakeSystemd systemd(FakeSystemd::Answer::finishes, "failed");
-  EXPECT_THAT(restart(systemd).error().text(), HasSubstr("result is failed"));
+  const UnitRestartEnd end = restart(systemd);
+  EXPECT_THAT(end.failure->text(), HasSubstr("result is failed"));
+  EXPECT_TRUE(end.begun);
 }
 
 TEST(UnitRestart, ARefusalIsNamed) {
   const FakeSystemd systemd(FakeSystemd::Answer::refuses);
-  EXPECT_THAT(restart(systemd).error().text(), HasSubstr("NoSuchUnit: Unit cache.service not"));
+  const UnitRestartEnd end = restart(systemd);
+  EXPECT_THAT(end.failure->text(), HasSubstr("NoSuchUnit: Unit cache.service not"));
+  EXPECT_FALSE(end.begun);
 }
 
 TEST(UnitRestart, IsBoundedInTime) {
   const FakeSystemd systemd(FakeSystemd::Answer::never_finishes);
-  EXPECT_EQ(restart(systemd, std::chrono::milliseconds(200)).error().code, ETIMEDOUT);
+  const UnitRestartEnd end = restart(systemd, std::chrono::milliseconds(200));
+  EXPECT_EQ(end.failure->code, ETIMEDOUT);
+  EXPECT_TRUE(end.begun);
 }
 
 TEST(UnitRestart, CanBeCancelled) {
   const FakeSystemd systemd(FakeSystemd::Answer::never_finishes);
   const UniqueFd cancelled(eventfd(1, EFD_CLOEXEC));
-  const auto done = restart_unit("cache.service",
-                                 {.bus_address = systemd.address(), .cancelled = cancelled.get()});
-  EXPECT_EQ(done.error().code, ECANCELED);
+  const auto end = restart_unit("cache.service",
+                                {.bus_address = systemd.address(), .cancelled = cancelled.get()});
+  EXPECT_EQ(end.failure->code, ECANCELED);
 }
 
 TEST(UnitRestart, ALostConnectionIsAnError) {
   const FakeSystemd systemd(FakeSystemd::Answer::closes);
-  const auto done = restart(systemd);
-  ASSERT_FALSE(done);
-  EXPECT_NE(done.error().code, ETIMEDOUT);
+  const UnitRestartEnd end = restart(systemd);
+  ASSERT_TRUE(end.failure);
+  EXPECT_NE(end.failure->code, ETIMEDOUT);
+  EXPECT_TRUE(end.begun) << "systemd may have the request";
 }
 
 TEST(UnitRestart, WithoutABusTheErrorNamesIt) {
-  const auto done = restart_unit("cache.service", {.bus_address = "unix:path=/nonexistent/bus"});
-  EXPECT_THAT(done.error().text(), HasSubstr("/nonexistent/bus"));
+  const auto end = restart_unit("cache.service", {.bus_address = "unix:path=/nonexistent/bus"});
+  EXPECT_THAT(end.failure->text(), HasSubstr("/nonexistent/bus"));
+  EXPECT_FALSE(end.begun);
 }
 
 }  // namespace

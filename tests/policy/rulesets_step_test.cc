@@ -6,10 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "policy/rules.h"
 #include "rulesets/held_settings.h"
-#include "tests/policy/reported.h"
-#include "tests/policy/world.h"
+#include "tests/policy/rule_story.h"
 
 namespace forestall::policy {
 namespace {
@@ -17,91 +15,9 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-rulesets::CgroupPatterns under(const std::string& slice) {
-  return {{{slice, "*"}}};
-}
-
-rulesets::Cgroup rule_cgroup(const std::string& path, std::optional<Bytes> usage) {
-  rulesets::Cgroup cgroup;
-  cgroup.path = path;
-  cgroup.id = id_of(path).inode;
-  if (usage) cgroup.current = usage->count;
-  return cgroup;
-}
-
-// Kills the largest cgroup of `slice` by its usage, while one of them uses more than 100 MiB.
-rulesets::Ruleset kills_in(const std::string& slice, const std::string& name = "r") {
-  rulesets::MemoryAbove usage;
-  usage.cgroups = under(slice);
-  usage.threshold = {false, mib(100).count};
-  rulesets::Kill kill;
-  kill.cgroups = under(slice);
-  kill.by_preference = false;
-  rulesets::Ruleset ruleset;
-  ruleset.name = name;
-  ruleset.groups = {{"big", {{"usage", usage}}}};
-  ruleset.actions = {{"kill", kill}};
-  return ruleset;
-}
-
 rulesets::Kill& kill_of(rulesets::Ruleset& ruleset) {
   return std::get<rulesets::Kill>(ruleset.actions.front().arguments);
 }
-
-// A node of 1000 MiB with 500 MiB available, and cgroups below /s.
-struct RuleStory : Story {
-  explicit RuleStory(std::vector<rulesets::Ruleset> rules, std::vector<Threshold> thresholds = {},
-                     bool dry_run = false)
-      : Story([&] {
-          Config config = policy::config(std::move(thresholds));
-          config.rules = std::move(rules);
-          config.dry_run = dry_run;
-          return config;
-        }()) {
-    now.node = node(mib(1000), mib(500));
-    now.workloads.emplace();
-    cgroups = {rule_cgroup("/s/a", mib(200)), rule_cgroup("/s/b", mib(300)),
-               rule_cgroup("/s/c", mib(50))};
-  }
-
-  std::string evaluate(double at) {
-    rulesets::RuleObservation read;
-    read.time = second(at).time_since_epoch();
-    read.host.mem_total = mib(1000).count;
-    read.host.mem_free = mib(500).count;
-    read.cgroups = {rule_cgroup("/", {}), rule_cgroup("/s", mib(550))};
-    read.cgroups.insert(read.cgroups.end(), cgroups.begin(), cgroups.end());
-    read.spared = spared;
-    read.incomplete = incomplete;
-    now.rules = std::move(read);
-    return Story::evaluate(at);
-  }
-  // Without new readings for the rulesets.
-  std::string between(double at) {
-    now.rules.reset();
-    return Story::evaluate(at);
-  }
-  void kill_began(const std::string& path, double at, KillState state = KillState::released) {
-    KillProgress begun = kill(path, state == KillState::in_flight ? mib(100) : Bytes{0}, state);
-    begun.started = second(at);
-    now.kills.push_back(begun);
-  }
-  [[nodiscard]] std::vector<std::string> tried() const {
-    std::vector<std::string> tried;
-    for (const RuleReport& ruleset : decision().rulesets) {
-      for (const RuleActionReport& action : ruleset.actions) {
-        for (const RuleAttempt& each : action.attempts) {
-          tried.push_back(each.cgroup + " " + std::string(to_string(each.outcome)));
-        }
-      }
-    }
-    return tried;
-  }
-
-  std::vector<rulesets::Cgroup> cgroups;
-  std::vector<std::string> spared;
-  bool incomplete = false;
-};
 
 TEST(RulesetStep, KillsWhatTheActionRanksFirstAndReportsTheReason) {
   RuleStory story({kills_in("s")});
@@ -339,83 +255,6 @@ TEST(RulesetStep, ADryRunNamesWhatItWouldSet) {
   SettingStory story(true);
   EXPECT_EQ(story.evaluate(1), "none: no-data");
   EXPECT_THAT(story.tried(), ElementsAre("/s/a dry-run", "/s/a dry-run", "/s/a dry-run"));
-}
-
-// Restarts a unit, then kills in /s.
-rulesets::Ruleset restarts_unit(const std::string& name, const std::string& unit) {
-  rulesets::Ruleset ruleset = kills_in("s", name);
-  ruleset.actions.insert(ruleset.actions.begin(), {"restart", rulesets::RestartUnit{unit}});
-  return ruleset;
-}
-
-std::vector<std::string> units_tried(const RuleStory& story) {
-  std::vector<std::string> units;
-  for (const RuleReport& ruleset : story.decision().rulesets) {
-    for (const RuleActionReport& action : ruleset.actions) {
-      for (const RuleAttempt& each : action.attempts) {
-        units.push_back(each.unit + " " + std::string(to_string(each.outcome)));
-      }
-    }
-  }
-  return units;
-}
-
-TEST(RulesetStep, ARestartEndsTheChainAndIsTheOnlyVictim) {
-  RuleStory story({restarts_unit("one", "u.service"), restarts_unit("two", "v.service")});
-  EXPECT_EQ(story.evaluate(1), "none: no-data");
-  EXPECT_THAT(units_tried(story), ElementsAre("u.service restart-requested", "v.service held"));
-  EXPECT_EQ(story.evaluate(2), "none: no-data") << "the first ruleset pauses";
-  EXPECT_THAT(units_tried(story), ElementsAre("v.service restart-requested"));
-}
-
-TEST(RulesetStep, ARestartAfterAKillIsHeld) {
-  RuleStory story({kills_in("s", "one"), restarts_unit("two", "v.service")});
-  EXPECT_EQ(story.evaluate(1), "kill /s/b: ruleset");
-  EXPECT_THAT(units_tried(story), ElementsAre(" killed", "v.service held"));
-}
-
-TEST(RulesetStep, AUnitWithTheAgentIsNotRestarted) {
-  for (const char* place : {"/system.slice/u.service", "/a.slice/a-b.slice/_u.service/agent"}) {
-    RuleStory story({restarts_unit("r", "u.service")});
-    story.spared = {place};
-    EXPECT_EQ(story.evaluate(1), "kill /s/b: ruleset") << "the next action of the chain";
-    EXPECT_THAT(units_tried(story), ElementsAre("u.service protected", " killed"));
-  }
-  RuleStory slice({restarts_unit("r", "system.slice")});
-  slice.spared = {"/system.slice/forestall.service"};
-  slice.evaluate(1);
-  EXPECT_THAT(units_tried(slice), ElementsAre("system.slice protected", " killed"));
-}
-
-TEST(RulesetStep, AUnitWithAProtectedWorkloadIsNotRestarted) {
-  RuleStory story({restarts_unit("r", "u.service")});
-  story.now.workloads.reset();
-  EXPECT_EQ(story.evaluate(1), "inspect: workloads-unread");
-  story.now.workloads.emplace();
-  story.now.workloads->push_back(
-      with_protection(workload("/system.slice/u.service/db", mib(200)), Protection::declared));
-  EXPECT_EQ(story.evaluate(2), "kill /s/b: ruleset");
-  EXPECT_THAT(units_tried(story), ElementsAre("u.service protected", " killed"));
-}
-
-// A protected workload with a cgroup of its own could otherwise keep any unit from a restart.
-TEST(RulesetStep, ACgroupOfAWorkloadWithAUnitsNameDoesNotProtectTheUnit) {
-  RuleStory story({restarts_unit("r", "u.service")});
-  story.now.workloads->push_back(with_protection(
-      workload("/kubepods.slice/pod.scope/u.service", mib(200)), Protection::declared));
-  EXPECT_EQ(story.evaluate(1), "none: no-data");
-  EXPECT_THAT(units_tried(story), ElementsAre("u.service restart-requested"));
-}
-
-TEST(RulesetStep, ADryRunNamesTheUnitThatItWouldRestart) {
-  RuleStory story({restarts_unit("r", "u.service")}, {}, /*dry_run=*/true);
-  EXPECT_EQ(story.evaluate(1), "none: no-data");
-  EXPECT_THAT(units_tried(story), ElementsAre("u.service dry-run"));
-  rulesets::Ruleset dry = restarts_unit("r", "u.service");
-  std::get<rulesets::RestartUnit>(dry.actions[0].arguments).dry = true;
-  RuleStory of_action({dry});
-  EXPECT_EQ(of_action.evaluate(1), "none: no-data");
-  EXPECT_THAT(units_tried(of_action), ElementsAre("u.service dry-run"));
 }
 
 TEST(RulesetStep, AnUnknownReadingNeverFires) {

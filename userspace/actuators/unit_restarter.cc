@@ -114,12 +114,10 @@ void UnitRestarterThread::serve() {
     ::eventfd_read(changed_.get(), &ignored);
     for (std::string unit = take_next(); !unit.empty(); unit = take_next()) {
       const MonotonicTime begun = clock.now();
-      const auto done =
+      const auto end =
           clients::restart_unit(unit, {.bus_address = bus_address_, .cancelled = stopped_.get()});
       if (is_stopped()) return;
-      UnitRestartResult result{unit, clock.now() - begun, std::nullopt};
-      if (!done) result.failure = done.error();
-      add_result(std::move(result));
+      add_result({unit, clock.now() - begun, end.failure, end.begun});
     }
   }
 }

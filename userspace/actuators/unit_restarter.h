@@ -23,6 +23,7 @@ struct UnitRestartResult {
   std::string unit;
   Duration took{0};
   std::optional<Error> failure;
+  bool begun = false;  // despite the failure: processes of the unit may have ended
 };
 
 // Base: systemd does not run here.

@@ -21,6 +21,7 @@
 #include "agent/preparation_controller.h"
 #include "agent/record_reporter.h"
 #include "agent/record_writer.h"
+#include "agent/restart_tracker.h"
 #include "agent/rule_effects.h"
 #include "agent/tree_refresher.h"
 #include "agent/victim_cache.h"
@@ -81,6 +82,7 @@ class Core {
   TreeRefresher tree_;
   GrowthWatch growth_;
   RuleReadings rules_;
+  RestartTracker restarts_;
   VictimCache victim_cache_;
   Evaluator evaluator_;
   RecordWriter writer_;

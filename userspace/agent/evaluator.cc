@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernel/memory_kinds.h"
+#include "model/unit_restart.h"
 #include "policy/damage_limit.h"
 
 namespace forestall::agent {
@@ -28,6 +29,12 @@ Record Evaluator::evaluate(const Wake& wake, MonotonicTime began) {
   Record record;
   if (!evaluate_prepared(wake, record)) evaluate_everything(wake, began, record);
   return record;
+}
+
+std::vector<KillProgress> Evaluator::kills() const {
+  auto kills = parts_.ladder.progress();
+  for (KillProgress& each : parts_.restarts.progress()) kills.push_back(std::move(each));
+  return kills;
 }
 
 // `read_more` adds what the decision requests; false: there is nothing to add.
@@ -56,7 +63,7 @@ bool Evaluator::evaluate_prepared(const Wake& wake, Record& record) {
   // Pending releases are read before usage. Memory that a victim returns between the two reads then
   // counts twice, for this one evaluation; in the other order it would not count at all, and
   // another workload would be killed for it.
-  auto kills = parts_.ladder.progress();
+  auto kills = this->kills();
   // A further kill is decided on all that a subject holds (policy/damage_limit.h).
   if (std::ranges::any_of(kills, [&](const KillProgress& kill) {
         return now - kill.started < parts_.config.kill_limit.window;
@@ -92,7 +99,7 @@ bool Evaluator::evaluate_prepared(const Wake& wake, Record& record) {
 }
 
 void Evaluator::evaluate_everything(const Wake& wake, MonotonicTime began, Record& record) {
-  auto kills = parts_.ladder.progress();  // before the node: see evaluate_prepared()
+  auto kills = this->kills();  // before the node: see evaluate_prepared()
   Observation& observation = record.observation;
   {
     const exports::LoopWorkScope reads(parts_.work, exports::LoopWork::observe);
@@ -142,7 +149,7 @@ bool Evaluator::add_workloads(const Decision& decision, MonotonicTime began,
   const bool measured = observation.wake.source == WakeSource::disk_usage;
   if (!measured && decision.action != Action::inspect) return false;
   const bool after_kill = std::ranges::any_of(observation.kills, [](const KillProgress& kill) {
-    return kill.state == KillState::in_flight;
+    return kill.state == KillState::in_flight && !is_unit_restart(kill);
   });
   const exports::LoopWorkScope reads(
       parts_.work, after_kill ? exports::LoopWork::after_kill : exports::LoopWork::candidates);
@@ -162,7 +169,8 @@ std::optional<Evaluator::RecentWorkloads> Evaluator::take_recent_reading(
   // kill is decided on memory.stat as it is: the list did not answer, or it would have been used.
   const MonotonicTime lately = parts_.clock.now() - kReadLately;
   if (std::ranges::none_of(observation.kills, [&](const KillProgress& kill) {
-        return kill.state == KillState::in_flight || kill.started > lately;
+        return !is_unit_restart(kill) &&
+               (kill.state == KillState::in_flight || kill.started > lately);
       })) {
     return std::nullopt;
   }

@@ -16,6 +16,7 @@
 #include "actuators/ladder.h"
 #include "agent/growth_watch.h"
 #include "agent/reclaim_controller.h"
+#include "agent/restart_tracker.h"
 #include "agent/rule_sampler.h"
 #include "agent/tree_refresher.h"
 #include "agent/victim_cache.h"
@@ -38,6 +39,7 @@ struct EvaluatorParts {
   VictimCache& victim_cache;
   GrowthWatch& growth;
   RuleReadings& rules;
+  RestartTracker& restarts;
   const Config& config;  // in force
   exports::LoopWorkTally& work;
   const kernel::CgroupTree& cgroups;
@@ -67,6 +69,8 @@ class Evaluator {
   }
 
  private:
+  // Kills and restarts of units.
+  [[nodiscard]] std::vector<KillProgress> kills() const;
   template <class ReadMore>
   [[nodiscard]] policy::Step run_policy(Observation& observation, ReadMore read_more) const;
   // The workloads of one reading.

@@ -67,7 +67,7 @@ LogLine line_of(const RuleReport& ruleset) {
 
 void RuleEffects::configured(const Config& config) {
   settings_.cancel_reclaims();  // rulesets that stay, and still fire, request theirs again
-  restarter_.cancel();
+  restarts_.cancel();
   if (!config.dry_run) start_parts(config);
 }
 
@@ -80,7 +80,7 @@ void RuleEffects::start_parts(const Config& config) {
   if (any_action(config, sets)) {
     check(settings_.start(), "actions reclaim, throttle and freeze have no effect");
   }
-  if (any_action(config, restarts)) check(restarter_.start(), "the action restart has no effect");
+  if (any_action(config, restarts)) check(restarts_.start(), "the action restart has no effect");
 }
 
 void RuleEffects::evaluated(const Config& config, const PolicyState& state, const Record& record) {
@@ -99,7 +99,7 @@ void RuleEffects::request_restarts(const Decision& decision) {
   for (const RuleReport& ruleset : decision.rulesets) {
     for (const RuleActionReport& action : ruleset.actions) {
       for (const RuleAttempt& attempt : action.attempts) {
-        if (attempt.outcome == RuleOutcome::restart_requested) restarter_.restart(attempt.unit);
+        if (attempt.outcome == RuleOutcome::restart_requested) restarts_.request(attempt.unit);
       }
     }
   }
@@ -158,7 +158,7 @@ void RuleEffects::log_results() const {
 }
 
 void RuleEffects::log_restarts() const {
-  for (const actuators::UnitRestartResult& result : restarter_.take_results()) {
+  for (const actuators::UnitRestartResult& result : restarts_.take_results()) {
     LogLine line("ruleset");
     line.field("unit", result.unit).field("restart", result.failure ? "failed" : "done");
     line.field("took", result.took);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "actuators/rule_settings.h"
-#include "actuators/unit_restarter.h"
+#include "agent/restart_tracker.h"
 #include "exports/log.h"
 #include "exports/loop_counts.h"
 #include "model/config.h"
@@ -23,14 +23,14 @@ class RuleEffects {
     exports::Log& log;
     exports::LoopCounts& counts;
     actuators::RuleSettings& settings;
-    actuators::UnitRestarter& restarter;
+    RestartTracker& restarts;
   };
 
   explicit RuleEffects(EffectsInput input)
       : log_(input.log),
         counts_(input.counts),
         settings_(input.settings),
-        restarter_(input.restarter) {}
+        restarts_(input.restarts) {}
 
   // Before the first evaluation, and when the configuration was replaced: prepares for what its
   // rulesets may set, and logs if this host cannot.
@@ -52,7 +52,7 @@ class RuleEffects {
   exports::Log& log_;
   exports::LoopCounts& counts_;
   actuators::RuleSettings& settings_;
-  actuators::UnitRestarter& restarter_;
+  RestartTracker& restarts_;
   std::set<std::string> logged_;  // attempts of the last evaluation of rulesets
 };
 

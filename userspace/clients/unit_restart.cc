@@ -38,6 +38,7 @@ struct EndedJob {
 
 // What the callbacks found.
 struct JobState {
+  bool requested = false;
   std::string job;  // empty: there is no reply yet
   std::optional<std::string> result;
   std::optional<Error> refused;
@@ -55,6 +56,13 @@ Error reply_error(sd_bus_message* reply) {
                            error->message == nullptr ? "no message" : error->message)};
 }
 
+// systemd may have the request despite an error of sd-bus itself.
+bool is_refusal(sd_bus_message* reply) {
+  return sd_bus_message_is_method_error(reply, SD_BUS_ERROR_NO_REPLY) == 0 &&
+         sd_bus_message_is_method_error(reply, SD_BUS_ERROR_TIMEOUT) == 0 &&
+         sd_bus_message_is_method_error(reply, SD_BUS_ERROR_DISCONNECTED) == 0;
+}
+
 void find_result(JobState& state) {
   const auto ended = std::ranges::find(state.ended, state.job, &EndedJob::path);
   if (ended != state.ended.end()) state.result = ended->result;
@@ -70,6 +78,7 @@ int on_restart_reply(sd_bus_message* reply, void* userdata, sd_bus_error*) {
   auto& state = *static_cast<JobState*>(userdata);
   if (sd_bus_message_is_method_error(reply, nullptr) > 0) {
     state.refused = reply_error(reply);
+    state.requested = !is_refusal(reply);
     return 0;
   }
   const char* job = nullptr;
@@ -127,6 +136,7 @@ Result<void> request(sd_bus* bus, const std::string& unit, JobState& state) {
   code = sd_bus_call_method_async(bus, nullptr, kName, kPath, kManager, "RestartUnit",
                                   on_restart_reply, &state, "ss", unit.c_str(), "replace");
   if (code < 0) return bus_error(code, "call RestartUnit");
+  state.requested = true;
   return {};
 }
 
@@ -171,14 +181,7 @@ Result<void> wait_for_job(sd_bus* bus, const JobState& state, const UnitRestartO
   return {};
 }
 
-}  // namespace
-
-bool systemd_is_running() {
-  return sd_booted() > 0;
-}
-
-Result<void> restart_unit(const std::string& unit, const UnitRestartOptions& options) {
-  JobState state;  // outlives the bus, whose callbacks use it
+Result<void> restart(const std::string& unit, const UnitRestartOptions& options, JobState& state) {
   const Bus bus = TRY(open_bus(options.bus_address));
   // By default sd-bus ends a call after 25 s, though systemd still executes it.
   const auto timeout_us =
@@ -189,6 +192,18 @@ Result<void> restart_unit(const std::string& unit, const UnitRestartOptions& opt
   }
   TRY(request(bus.get(), unit, state));
   return wait_for_job(bus.get(), state, options);
+}
+
+}  // namespace
+
+bool systemd_is_running() {
+  return sd_booted() > 0;
+}
+
+UnitRestartEnd restart_unit(const std::string& unit, const UnitRestartOptions& options) {
+  JobState state;  // outlives the bus, whose callbacks use it
+  const auto done = restart(unit, options, state);
+  return {done ? std::nullopt : std::optional(done.error()), state.requested};
 }
 
 }  // namespace forestall::clients

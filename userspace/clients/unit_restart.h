@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -21,9 +22,15 @@ struct UnitRestartOptions {
 // Whether PID 1 is systemd, as far as this process can find out: /run/systemd/system exists.
 [[nodiscard]] bool systemd_is_running();
 
-// Restarts `unit` and waits until it runs again. ETIMEDOUT: `timeout`. ECANCELED: `cancelled`.
-// Other errors name the bus, systemd's refusal or the result of the job. Thread rule: any thread;
-// waits.
-[[nodiscard]] Result<void> restart_unit(const std::string& unit, const UnitRestartOptions& options);
+struct UnitRestartEnd {
+  // ETIMEDOUT: `timeout`. ECANCELED: `cancelled`. Others name the bus, systemd's refusal or the
+  // result of the job.
+  std::optional<Error> failure;
+  bool begun = false;  // systemd has the request, or may have it
+};
+
+// Restarts `unit` and waits until it runs again. Thread rule: any thread; waits.
+[[nodiscard]] UnitRestartEnd restart_unit(const std::string& unit,
+                                          const UnitRestartOptions& options);
 
 }  // namespace forestall::clients

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "base/parse.h"
+#include "model/unit_restart.h"
 #include "model/workload_class.h"
 #include "policy/damage_limit.h"
 #include "policy/exclusion.h"
@@ -39,8 +40,8 @@ RuleOutcome outcome_of(Exclusion exclusion) {
 EffectAnswer answer_to(RuleOutcome outcome) {
   switch (outcome) {
     case RuleOutcome::killed:
-    case RuleOutcome::restart_requested:
     case RuleOutcome::dry_run: return EffectAnswer::yes;
+    case RuleOutcome::restart_requested: return EffectAnswer::begun;
     case RuleOutcome::held:
     case RuleOutcome::kill_limit: return EffectAnswer::not_now;
     default: return EffectAnswer::no;
@@ -105,18 +106,9 @@ class RulePass {
     std::vector<EffectAnswer> answers;
     rulesets::RuleStep step = rulesets::step(program_, before, rules_, answers);
     while (step.wanted) {
-      RuleOutcome outcome = RuleOutcome::kill_failed;
-      // The agent refuses configurations with other effects.
-      const auto kind = step.wanted->kind;
-      const bool restarts = kind == rulesets::WantedEffect::Kind::restart;
-      if (restarts || kind == rulesets::WantedEffect::Kind::kill) {
-        const std::string& target = step.wanted->target;
-        const auto checked = restarts ? check_unit(target) : check_target(target);
-        if (!checked) return std::nullopt;
-        outcome = *checked;
-        outcomes_.push_back(outcome);
-      }
-      answers.push_back(answer_to(outcome));
+      const auto answer = carry_out(*step.wanted);
+      if (!answer) return std::nullopt;
+      answers.push_back(*answer);
       step = rulesets::step(program_, before, rules_, answers);
     }
     if (!may_set(step)) return std::nullopt;
@@ -155,6 +147,43 @@ class RulePass {
   }
 
  private:
+  // Nothing: the workloads are needed first.
+  std::optional<EffectAnswer> carry_out(const rulesets::WantedEffect& wanted) {
+    using Kind = rulesets::WantedEffect::Kind;
+    std::optional<RuleOutcome> outcome;
+    switch (wanted.kind) {
+      case Kind::kill: outcome = check_target(wanted.target); break;
+      case Kind::restart: outcome = check_unit(wanted.target); break;
+      case Kind::poll_restart: {
+        const EffectAnswer answer = restart_answer(wanted);
+        if (answer == EffectAnswer::no) outcomes_.push_back(RuleOutcome::kill_failed);
+        return answer;
+      }
+      // The agent refuses configurations with other effects.
+      case Kind::start_hook:
+      case Kind::poll_hook: return EffectAnswer::no;
+    }
+    if (!outcome) return std::nullopt;
+    outcomes_.push_back(*outcome);
+    return answer_to(*outcome);
+  }
+
+  // One that is not listed ended long ago, or was recorded by an agent that listed none.
+  [[nodiscard]] EffectAnswer restart_answer(const rulesets::WantedEffect& wanted) const {
+    const auto listed = std::ranges::find_if(observation_.kills, [&](const KillProgress& kill) {
+      return is_restart_of(kill, wanted.target) && kill.started.time_since_epoch() >= wanted.since;
+    });
+    if (listed == observation_.kills.end()) return EffectAnswer::yes;
+    switch (listed->state) {
+      case KillState::released: return EffectAnswer::yes;
+      case KillState::failed:
+      case KillState::stuck: return EffectAnswer::no;
+      case KillState::in_flight:
+      case KillState::terminating: break;
+    }
+    return rules_.time < wanted.until ? EffectAnswer::begun : EffectAnswer::no;
+  }
+
   // What a kill of the cgroup comes to. Nothing: the workloads are needed first.
   std::optional<RuleOutcome> check_target(const std::string& target) {
     if (busy_ || has_victim_ || restarts_) return RuleOutcome::held;
@@ -177,12 +206,20 @@ class RulePass {
   // one victim. Nothing: the workloads are needed first.
   std::optional<RuleOutcome> check_unit(const std::string& unit) {
     if (busy_ || has_victim_ || restarts_) return RuleOutcome::held;
+    if (has_failed_restart(unit)) return RuleOutcome::kill_failed;
     const auto is_inside = [&](const std::string& path) { return is_in_unit(path, unit); };
     if (std::ranges::any_of(rules_.spared, is_inside)) return RuleOutcome::is_protected;
     if (!observation_.workloads) return std::nullopt;
     if (has_protected_workload(is_inside)) return RuleOutcome::is_protected;
     restarts_ = true;
     return dry_run_ ? RuleOutcome::dry_run : RuleOutcome::restart_requested;
+  }
+
+  // As a cgroup whose kill failed, or takes too long.
+  [[nodiscard]] bool has_failed_restart(const std::string& unit) const {
+    return std::ranges::any_of(observation_.kills, [&](const KillProgress& kill) {
+      return is_restart_of(kill, unit) && kill.state != KillState::released;
+    });
   }
 
   bool has_protected_workload(const std::function<bool(const std::string& path)>& is_inside) {

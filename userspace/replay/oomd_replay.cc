@@ -50,7 +50,8 @@ bool OomdReplay::answer(const rulesets::WantedEffect& effect, const intake::Obse
   const auto now = line.observation.time;
   switch (effect.kind) {
     case Effect::kill: return observations.kill(effect.target);
-    case Effect::restart: return true;
+    case Effect::restart:
+    case Effect::poll_restart: return true;
     case Effect::start_hook:
       hook_ends_[effect.hook_run] = now + line.hook_duration;
       [[fallthrough]];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rulesets/engine.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -28,6 +29,8 @@ class RuleEvaluation {
   void run_ruleset(const RulesetInstance& instance);
   std::optional<ChainRun> evaluate_groups(const Ruleset& ruleset, RulesetState& state,
                                           RulesetRun& run);
+  std::optional<std::size_t> failed_restart(const Ruleset& ruleset, RulesetState& state,
+                                            RulesetRun& run);
   void run_chain(const Ruleset& ruleset, RulesetState& state, std::size_t first, ChainRun chain,
                  RulesetRun& run);
   PluginResult run_plugin(PluginRun& run);
@@ -73,7 +76,13 @@ void RuleEvaluation::run_ruleset(const RulesetInstance& instance) {
   std::optional<ChainRun> chain = evaluate_groups(ruleset, state, run);
   if (waits()) return;
   run.paused = state.pause_until && scope_.observed.time < *state.pause_until;
-  if (!run.paused && state.suspended_at) {
+  const auto failed = failed_restart(ruleset, state, run);
+  if (waits()) return;
+  if (failed) {
+    run.resumed = true;
+    run.actions.back().result = chain ? PluginResult::proceed : PluginResult::stop;
+    if (chain) run_chain(ruleset, state, *failed + 1, std::move(*chain), run);
+  } else if (!run.paused && state.suspended_at) {
     const std::size_t action = *state.suspended_at;
     state.suspended_at.reset();
     run.resumed = true;
@@ -119,6 +128,35 @@ std::optional<ChainRun> RuleEvaluation::evaluate_groups(const Ruleset& ruleset, 
     }
   }
   return chain;
+}
+
+// The action whose restart failed. It ended the chain when it was begun; the chain continues only
+// if a group still fires, because a restart may take long enough for the pressure to be over. One
+// that is under way keeps the ruleset paused.
+std::optional<std::size_t> RuleEvaluation::failed_restart(const Ruleset& ruleset,
+                                                          RulesetState& state, RulesetRun& run) {
+  for (std::size_t a = 0; a < ruleset.actions.size(); ++a) {
+    const auto* restart = std::get_if<RestartUnit>(&ruleset.actions[a].arguments);
+    std::optional<std::chrono::nanoseconds>& since = state.actions[a].since;
+    if (restart == nullptr || !since) continue;
+    WantedEffect poll{WantedEffect::Kind::poll_restart, restart->service, {}, 0, *since};
+    poll.until = std::max(state.pause_until.value_or(*since), *since + kRestartWait);
+    const auto answer = scope_.effects.answer(std::move(poll));
+    if (!answer) return std::nullopt;
+    if (*answer == EffectAnswer::begun) {
+      run.paused = true;
+      return std::nullopt;
+    }
+    since.reset();
+    if (*answer == EffectAnswer::yes) return std::nullopt;
+    state.pause_until.reset();
+    run.paused = false;
+    ActionRun& report = run.actions.emplace_back();
+    report.name = ruleset.actions[a].name;
+    report.restart = UnitRestart{restart->service, false};
+    return a;
+  }
+  return std::nullopt;
 }
 
 void RuleEvaluation::run_chain(const Ruleset& ruleset, RulesetState& state, std::size_t first,

@@ -21,6 +21,9 @@
 
 namespace forestall::rulesets {
 
+// A chain waits at least this long for the result of a restart: oomd's default pause after one.
+inline constexpr std::chrono::nanoseconds kRestartWait = std::chrono::seconds(15);
+
 struct RuleConfig {
   RuleProgram program;
   std::vector<IoDevice> devices;
@@ -33,13 +36,18 @@ struct WantedEffect {
     kill,        // SIGKILL to all processes of the cgroup; the answer: at least one was found
     start_hook,  // start a prekill hook; the answer: it has finished
     poll_hook,   // the answer: it has finished
-    restart,     // restart a systemd unit; the answer: it worked
+    restart,     // restart a systemd unit; the answer: it worked, or `begun`
+    // The answer: a restart that was begun worked, or `begun` while it is under way.
+    poll_restart,
   };
 
   Kind kind = Kind::kill;
   std::string target;          // cgroup or unit
   std::string hook;            // its name
   std::uint64_t hook_run = 0;  // identifies the invocation
+  // Of poll_restart: when it was requested, and when it counts as failed.
+  std::chrono::nanoseconds since{0};
+  std::chrono::nanoseconds until{0};
 };
 
 // What came of a wanted effect.
@@ -47,6 +55,9 @@ enum class EffectAnswer : std::uint8_t {
   no,
   yes,
   not_now,  // of a kill: none may be made now; the chain ends, and the ruleset does not pause
+  // Of a restart: its result is not there yet. The chain ends; if the restart fails, the chain
+  // continues with the next action at the evaluation that finds it.
+  begun,
 };
 [[nodiscard]] constexpr EffectAnswer effect_answer(bool yes) {
   return yes ? EffectAnswer::yes : EffectAnswer::no;

@@ -169,6 +169,7 @@ PluginResult KillActions::run(const RestartUnit& arguments, PluginRun& run) {
       return PluginResult::stop;
     }
     if (*worked == EffectAnswer::no) return PluginResult::proceed;
+    if (*worked == EffectAnswer::begun) run.state->since = scope_.observed.time;
   }
   scope_.decision.restarts.push_back({arguments.service, dry});
   run.extra_pause = arguments.post_action_delay;

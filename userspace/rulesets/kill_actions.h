@@ -18,6 +18,7 @@ class KillActions {
 
   // Both end without a meaning if an effect is wanted.
   PluginResult run(const Kill& arguments, PluginRun& run);
+  // Of a restart whose result is not there yet, PluginState::since is when it was requested.
   PluginResult run(const RestartUnit& arguments, PluginRun& run);
 
  private:

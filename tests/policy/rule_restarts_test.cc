@@ -166,5 +166,106 @@ TEST(RuleRestarts, AUnitWhoseRestartFailedGivesWayToTheNextAction) {
   EXPECT_THAT(units_tried(story), ElementsAre("u.service restart-requested"));
 }
 
+// One crossing, one victim: the memory of the unit returns when it stops.
+TEST(RuleRestarts, AKillWaitsForARestartForALimitedTime) {
+  RuleStory story({restarts_unit("one", "u.service"), kills_in("s", "two")});
+  story.evaluate(1);
+  EXPECT_THAT(units_tried(story), ElementsAre("u.service restart-requested", " held"));
+  restart_is(story, KillState::in_flight);
+  for (const double at : {2.0, 15.9}) {
+    EXPECT_EQ(story.evaluate(at), "none: no-data");
+    EXPECT_THAT(units_tried(story), ElementsAre(" held"));
+  }
+  EXPECT_EQ(story.evaluate(16), "kill /s/b: ruleset");
+  RuleStory done({restarts_unit("one", "u.service"), kills_in("s", "two")});
+  done.evaluate(1);
+  restart_is(done, KillState::released);
+  EXPECT_EQ(done.evaluate(2), "kill /s/b: ruleset");
+}
+
+TEST(RuleRestarts, AnotherRestartWaitsToo) {
+  RuleStory story({restarts_unit("one", "u.service"), restarts_unit("two", "v.service")});
+  story.evaluate(1);
+  restart_is(story, KillState::in_flight);
+  story.evaluate(2);
+  EXPECT_THAT(units_tried(story), ElementsAre("v.service held"));
+}
+
+TEST(RuleRestarts, AThresholdDoesNotWaitForARestart) {
+  RuleStory story({restarts_unit("r", "u.service")}, {hard(Signal::memory_available, mib(100))});
+  story.evaluate(1);
+  restart_is(story, KillState::in_flight);
+  story.now.node = node(mib(1000), mib(50));
+  story.now.workloads = {workload("/w", mib(400))};
+  EXPECT_EQ(story.evaluate(2), "kill /w for node");
+}
+
+// systemd may need minutes for a unit that does not stop.
+TEST(RuleRestarts, ARestartThatOutlastsThePauseCountsAsFailed) {
+  RuleStory story({restarts_unit("r", "u.service")});
+  story.evaluate(1);
+  restart_is(story, KillState::in_flight);
+  EXPECT_EQ(story.evaluate(30.9), "none: no-data");
+  EXPECT_TRUE(story.decision().rulesets[0].paused);
+  EXPECT_EQ(story.evaluate(31), "kill /s/b: ruleset");
+  EXPECT_THAT(units_tried(story), ElementsAre("u.service kill-failed", " killed"));
+}
+
+TEST(RuleRestarts, WithoutAPauseTheChainWaitsNeverthelessForTheResult) {
+  rulesets::Ruleset ruleset = restarts_unit("r", "u.service");
+  ruleset.post_action_delay = 0;
+  std::get<rulesets::RestartUnit>(ruleset.actions[0].arguments).post_action_delay = 0;
+  RuleStory story({ruleset});
+  story.evaluate(1);
+  restart_is(story, KillState::in_flight);
+  EXPECT_EQ(story.evaluate(15.9), "none: no-data");
+  EXPECT_TRUE(story.decision().rulesets[0].paused);
+  EXPECT_EQ(story.evaluate(16), "kill /s/b: ruleset");
+}
+
+std::vector<KillProgress> eight_restarts() {
+  std::vector<KillProgress> restarts;
+  for (int i = 0; i < 8; ++i) {
+    const std::string unit = std::to_string(i) + ".service";
+    restarts.push_back(unit_restart(unit, KillState::released, second(1)));
+  }
+  return restarts;
+}
+
+TEST(RuleRestarts, KillLimitCountsRestarts) {
+  RuleStory kills({kills_in("s")});
+  kills.now.kills = eight_restarts();
+  EXPECT_EQ(kills.evaluate(2), "none: no-data");
+  EXPECT_THAT(units_tried(kills), ElementsAre(" kill-limit"));
+  kills.now.kills.front().state = KillState::failed;  // systemd did not begin it
+  EXPECT_EQ(kills.evaluate(3), "kill /s/b: ruleset");
+
+  RuleStory threshold({kills_in("s")}, {hard(Signal::memory_available, mib(100))});
+  threshold.now.kills = eight_restarts();
+  threshold.now.node = node(mib(1000), mib(50));
+  threshold.now.workloads = {workload("/w", mib(400))};
+  EXPECT_EQ(threshold.evaluate(2), "none for node: kill-limit-reached");
+}
+
+TEST(RuleRestarts, KillLimitHoldsARestart) {
+  RuleStory story({restarts_unit("r", "u.service")});
+  story.now.kills = eight_restarts();
+  EXPECT_EQ(story.evaluate(2), "none: no-data");
+  EXPECT_THAT(units_tried(story), ElementsAre("u.service kill-limit"));
+  story.evaluate(11);
+  EXPECT_THAT(units_tried(story), ElementsAre("u.service restart-requested")) << "its window";
+}
+
+TEST(RuleRestarts, ARestartDoesNotHideAKillThatFreedLittle) {
+  RuleStory story({}, {hard(Signal::memory_available, mib(100))});
+  story.now.node = node(mib(1000), mib(50));
+  story.now.workloads = {workload("/w", mib(400))};
+  KillProgress short_kill = kill("/x", Bytes{0}, KillState::released);
+  short_kill.started = second(1);
+  short_kill.expected = mib(200);
+  story.now.kills = {short_kill, unit_restart("u.service", KillState::released, second(2))};
+  EXPECT_EQ(story.evaluate(3), "none for node: kills-freed-little");
+}
+
 }  // namespace
 }  // namespace forestall::policy

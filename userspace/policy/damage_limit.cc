@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "base/parse.h"
+#include "model/unit_restart.h"
 #include "model/until_oom.h"
 #include "model/workload_class.h"
 #include "policy/candidate_memory.h"
@@ -119,6 +120,7 @@ void DamageLimit::count_kills(const Observation& observation, const State::Serie
     if (!is_at(kill, driving_)) continue;
     ++facts_.kills;
     if (kill.state != KillState::released && kill.state != KillState::stuck) continue;
+    if (is_unit_restart(kill)) continue;  // what it freed is unknown
     at_subject_.push_back(&kill);
     facts_.expected = add(facts_.expected, kill.expected);
     facts_.freed = add(facts_.freed, kill.freed);

@@ -13,6 +13,7 @@
 #include "model/workload_class.h"
 #include "policy/damage_limit.h"
 #include "policy/exclusion.h"
+#include "policy/saturating.h"
 #include "rulesets/engine.h"
 #include "rulesets/held_settings.h"
 
@@ -96,8 +97,8 @@ class RulePass {
     const bool reads_disks =
         thresholds.action == Action::inspect && thresholds.reason == Reason::disk_usage_unread;
     busy_ = (thresholds.action != Action::none && !reads_disks) ||
-            std::ranges::any_of(observation.kills, [](const KillProgress& kill) {
-              return kill.state == KillState::in_flight;
+            std::ranges::any_of(observation.kills, [&](const KillProgress& kill) {
+              return kill.state == KillState::in_flight && !is_overdue(kill);
             });
   }
 
@@ -211,8 +212,15 @@ class RulePass {
     if (std::ranges::any_of(rules_.spared, is_inside)) return RuleOutcome::is_protected;
     if (!observation_.workloads) return std::nullopt;
     if (has_protected_workload(is_inside)) return RuleOutcome::is_protected;
+    if (rate_.is_reached(workload_class_at(unit))) return RuleOutcome::kill_limit;
     restarts_ = true;
     return dry_run_ ? RuleOutcome::dry_run : RuleOutcome::restart_requested;
+  }
+
+  // A stop or a start may take minutes, and only the unit's own ruleset waits that long.
+  [[nodiscard]] bool is_overdue(const KillProgress& kill) const {
+    return is_unit_restart(kill) &&
+           elapsed(kill.started, observation_.at) >= rulesets::kRestartWait;
   }
 
   // As a cgroup whose kill failed, or takes too long.

@@ -5,10 +5,11 @@
 // first. Rulesets are then evaluated in the order of the configuration, all of them, so that their
 // windows of time stay current. At most one victim per step, whichever part selects it:
 // - A ruleset's kill is held if the step kills, reads or reclaims for a threshold, or if a victim's
-//   memory is still being released. Its chain then ends without a pause, and its detectors decide
-//   again at the next reading.
+//   memory is still being released, or for at most kRestartWait (rulesets/engine.h) if a unit is
+//   being restarted. Its chain then ends without a pause, and its detectors decide again at the
+//   next reading. A threshold does not wait for a restart.
 // - A ruleset's victim counts like every other one: its memory is credit for the thresholds, and
-//   KillLimit counts it.
+//   KillLimit counts it, and a unit that is restarted.
 // A ruleset may kill a cgroup that is no workload, because its action names it. It never kills the
 // root, a protected workload, what is around or in one, or the cgroups of the agent and of pid 1.
 // Such a candidate, an empty one, and one whose kill failed, give way to the next one.

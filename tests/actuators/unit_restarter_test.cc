@@ -37,7 +37,7 @@ TEST(UnitRestarter, RestartsInTurnAndReportsEach) {
   EXPECT_TRUE(results[0].failure);
   EXPECT_TRUE(results[0].begun);
   EXPECT_GT(results[0].took, Duration{0});
-  EXPECT_THAT(systemd.requests(), ElementsAre("a.service replace", "b.service replace"));
+  EXPECT_THAT(systemd.requests(), ElementsAre("a.service fail", "b.service fail"));
 }
 
 // SIGTERM must not wait for a unit that does not stop.

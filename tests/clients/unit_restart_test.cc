@@ -27,7 +27,7 @@ TEST(UnitRestart, EndsWithTheJob) {
     const UnitRestartEnd end = restart(systemd);
     EXPECT_FALSE(end.failure) << end.failure->text();
     EXPECT_TRUE(end.begun);
-    EXPECT_THAT(systemd.requests(), ElementsAre("cache.service replace"));
+    EXPECT_THAT(systemd.requests(), ElementsAre("cache.service fail"));
   }
 }
 
@@ -72,6 +72,55 @@ TEST(UnitRestart, WithoutABusTheErrorNamesIt) {
   const auto end = restart_unit("cache.service", {.bus_address = "unix:path=/nonexistent/bus"});
   EXPECT_THAT(end.failure->text(), HasSubstr("/nonexistent/bus"));
   EXPECT_FALSE(end.begun);
+}
+
+// Its start would begin again each time, and a slow unit would never run.
+TEST(UnitRestart, AUnitThatStartsOrStopsIsLeftAlone) {
+  for (const char* state : {"activating", "deactivating"}) {
+    const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done", {.active_state = state});
+    const UnitRestartEnd end = restart(systemd);
+    ASSERT_TRUE(end.failure) << state;
+    EXPECT_THAT(end.failure->text(), HasSubstr(state));
+    EXPECT_FALSE(end.begun);
+    EXPECT_THAT(systemd.requests(), testing::IsEmpty());
+  }
+}
+
+TEST(UnitRestart, AUnitThatDoesNotRunIsStarted) {
+  const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done", {.active_state = "failed"});
+  EXPECT_FALSE(restart(systemd).failure);
+}
+
+TEST(UnitRestart, TheAgentsOwnUnitIsNeverRestarted) {
+  for (const char* name : {"own.service", "alias.service"}) {
+    const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done", {.own = "own.service"});
+    const auto end = restart_unit(name, {.bus_address = systemd.address()});
+    ASSERT_TRUE(end.failure) << name;
+    EXPECT_THAT(end.failure->text(), HasSubstr("the agent runs in it"));
+    EXPECT_FALSE(end.begun);
+    EXPECT_THAT(systemd.requests(), testing::IsEmpty());
+  }
+  const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done", {.own = "own.service"});
+  EXPECT_FALSE(restart(systemd).failure) << "another unit";
+}
+
+TEST(UnitRestart, WithoutTheAgentsOwnUnitNoneIsRestarted) {
+  const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done", {.own = std::nullopt});
+  const UnitRestartEnd end = restart(systemd);
+  ASSERT_TRUE(end.failure);
+  EXPECT_THAT(end.failure->text(), HasSubstr("own unit"));
+  EXPECT_THAT(systemd.requests(), testing::IsEmpty());
+}
+
+TEST(UnitRestart, ASystemdThatDoesNotAnswerEndsTheWait) {
+  for (const auto answer :
+       {FakeSystemd::Answer::answers_nothing, FakeSystemd::Answer::accepts_nothing}) {
+    const FakeSystemd systemd(answer);
+    const UnitRestartEnd end = restart(systemd, std::chrono::milliseconds(200));
+    EXPECT_EQ(end.failure->code, ETIMEDOUT);
+    EXPECT_THAT(end.failure->text(), HasSubstr("no answer"));
+    EXPECT_FALSE(end.begun);
+  }
 }
 
 }  // namespace

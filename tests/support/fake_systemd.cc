@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string_view>
@@ -19,6 +20,7 @@ namespace {
 
 constexpr const char* kJob = "/org/freedesktop/systemd1/job/7";
 constexpr int kOtherJobs = 300;
+constexpr const char* kUnits = "/org/freedesktop/systemd1/unit";
 constexpr const char* kManager = "org.freedesktop.systemd1.Manager";
 
 struct ServerDeleter {
@@ -62,19 +64,57 @@ int restart_unit(sd_bus_message* message, FakeSystemd& systemd) {
   return 1;
 }
 
+std::string unit_path(const std::string& unit) {
+  char* raw = nullptr;
+  if (sd_bus_path_encode(kUnits, unit.c_str(), &raw) < 0) return "/";
+  std::string path(raw);
+  std::free(raw);
+  return path;
+}
+
+int own_unit(sd_bus_message* message, const FakeUnits& units) {
+  if (!units.own) {
+    return sd_bus_reply_method_errorf(message, SD_BUS_ERROR_ACCESS_DENIED, "not now");
+  }
+  if (units.own->empty()) {
+    return sd_bus_reply_method_errorf(message, "org.freedesktop.systemd1.NoUnitForPID", "none");
+  }
+  return sd_bus_reply_method_return(message, "o", unit_path(*units.own).c_str());
+}
+
+// An alias of own.service is "alias.service".
+int property(sd_bus_message* message, const FakeUnits& units) {
+  const char* interface = nullptr;
+  const char* name = nullptr;
+  char* raw = nullptr;
+  if (sd_bus_message_read(message, "ss", &interface, &name) < 0 ||
+      sd_bus_path_decode(sd_bus_message_get_path(message), kUnits, &raw) <= 0) {
+    return -EINVAL;
+  }
+  std::string id(raw);
+  std::free(raw);
+  if (id == "alias.service") id = "own.service";
+  const bool is_id = std::string_view(name) == "Id";
+  return sd_bus_reply_method_return(message, "v", "s",
+                                    is_id ? id.c_str() : units.active_state.c_str());
+}
+
 int on_message(sd_bus_message* message, void* userdata, sd_bus_error*) {
   auto& systemd = *static_cast<FakeSystemd*>(userdata);
   const char* member = sd_bus_message_get_member(message);
   const std::string_view name = member == nullptr ? "" : member;
+  if (systemd.answer() == FakeSystemd::Answer::answers_nothing) return 1;
   if (name == "Hello") return sd_bus_reply_method_return(message, "s", ":1.1");
   if (name == "AddMatch" || name == "Subscribe") return sd_bus_reply_method_return(message, "");
+  if (name == "GetUnitByPID") return own_unit(message, systemd.units());
+  if (name == "Get") return property(message, systemd.units());
   return name == "RestartUnit" ? restart_unit(message, systemd) : 0;
 }
 
 }  // namespace
 
-FakeSystemd::FakeSystemd(Answer answer, std::string result)
-    : answer_(answer), result_(std::move(result)) {
+FakeSystemd::FakeSystemd(Answer answer, std::string result, FakeUnits units)
+    : answer_(answer), result_(std::move(result)), units_(std::move(units)) {
   listening_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -117,6 +157,10 @@ void FakeSystemd::serve() {
     std::array<pollfd, 2> fds{{{stop_.get(), POLLIN, 0}, {listening_.get(), POLLIN, 0}}};
     if (::poll(fds.data(), fds.size(), -1) <= 0) continue;
     if (fds[0].revents != 0) return;
+    if (answer_ == Answer::accepts_nothing) {
+      ::poll(fds.data(), 1, -1);
+      return;
+    }
     UniqueFd connection(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (connection) serve_connection(std::move(connection));
   }

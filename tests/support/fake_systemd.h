@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +13,13 @@
 
 namespace forestall::test {
 
+// What it answers about units.
+struct FakeUnits {
+  std::string active_state = "active";  // of every unit
+  // Of the caller. Empty: it is in none; nothing: that is an error.
+  std::optional<std::string> own = "";
+};
+
 class FakeSystemd {
  public:
   enum class Answer {
@@ -20,9 +28,11 @@ class FakeSystemd {
     refuses,           // there is no such unit
     never_finishes,
     closes,  // the connection
+    answers_nothing,
+    accepts_nothing,  // no connection
   };
 
-  explicit FakeSystemd(Answer answer, std::string result = "done");
+  explicit FakeSystemd(Answer answer, std::string result = "done", FakeUnits units = {});
   FakeSystemd(const FakeSystemd&) = delete;
   FakeSystemd& operator=(const FakeSystemd&) = delete;
   ~FakeSystemd();
@@ -37,6 +47,7 @@ class FakeSystemd {
 
   [[nodiscard]] Answer answer() const { return answer_; }
   [[nodiscard]] const std::string& result() const { return result_; }
+  [[nodiscard]] const FakeUnits& units() const { return units_; }
 
  private:
   void serve();
@@ -44,6 +55,7 @@ class FakeSystemd {
 
   const Answer answer_;
   const std::string result_;
+  const FakeUnits units_;
   TempTree folder_;
   UniqueFd listening_;
   UniqueFd stop_;       // eventfd

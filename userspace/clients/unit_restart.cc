@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <limits>
 #include <memory>
@@ -22,6 +23,13 @@ namespace {
 constexpr const char* kName = "org.freedesktop.systemd1";
 constexpr const char* kPath = "/org/freedesktop/systemd1";
 constexpr const char* kManager = "org.freedesktop.systemd1.Manager";
+constexpr const char* kUnits = "/org/freedesktop/systemd1/unit";
+constexpr const char* kUnit = "org.freedesktop.systemd1.Unit";
+constexpr const char* kProperties = "org.freedesktop.DBus.Properties";
+constexpr const char* kNoUnit = "org.freedesktop.systemd1.NoUnitForPID";
+// systemd refuses the job if another one of the unit is queued that it would replace, such as a
+// stop. A start or a restart that is queued is merged with it instead.
+constexpr const char* kMode = "fail";
 // Jobs that ended before the reply with the path of ours; older ones are dropped.
 constexpr std::size_t kEndedJobsMax = 256;
 
@@ -38,6 +46,10 @@ struct EndedJob {
 
 // What the callbacks found.
 struct JobState {
+  // Required before the request.
+  std::optional<std::string> own_unit;  // the agent's; empty: it runs in none
+  std::optional<std::string> id;        // `unit` may be an alias
+  std::optional<std::string> active_state;
   bool requested = false;
   std::string job;  // empty: there is no reply yet
   std::optional<std::string> result;
@@ -125,6 +137,92 @@ Result<Bus> open_bus(const std::string& address) {
   return bus;
 }
 
+// Once systemd has described the unit. A job for a unit whose own start is under way would be
+// merged with that start, and stop the unit first (src/core/job.c job_install()): a unit that
+// takes longer to start than a ruleset pauses would never start. A start that begins between the
+// two calls is not seen.
+void request_when_described(sd_bus* bus, JobState& state) {
+  if (!state.own_unit || !state.id || !state.active_state || state.refused) return;
+  if (*state.id == *state.own_unit) {
+    state.refused = Error{EPERM, "the agent runs in it"};
+    return;
+  }
+  if (*state.active_state == "activating" || *state.active_state == "deactivating") {
+    state.refused =
+        Error{EBUSY, fmt::format("systemd starts or stops it already ({})", *state.active_state)};
+    return;
+  }
+  const int code =
+      sd_bus_call_method_async(bus, nullptr, kName, kPath, kManager, "RestartUnit",
+                               on_restart_reply, &state, "ss", state.id->c_str(), kMode);
+  if (code < 0) {
+    state.refused = bus_error(code, "call RestartUnit");
+    return;
+  }
+  state.requested = true;
+}
+
+int on_own_unit(sd_bus_message* reply, void* userdata, sd_bus_error*) {
+  auto& state = *static_cast<JobState*>(userdata);
+  const char* path = nullptr;
+  char* name = nullptr;
+  if (sd_bus_message_is_method_error(reply, kNoUnit) > 0) {
+    state.own_unit = "";
+  } else if (sd_bus_message_is_method_error(reply, nullptr) > 0) {
+    state.refused = reply_error(reply).in("find the agent's own unit");
+  } else if (sd_bus_message_read(reply, "o", &path) < 0 ||
+             sd_bus_path_decode(path, kUnits, &name) <= 0) {
+    state.refused = error("the reply to GetUnitByPID is no unit");
+  } else {
+    state.own_unit = name;
+    std::free(name);
+  }
+  request_when_described(sd_bus_message_get_bus(reply), state);
+  return 0;
+}
+
+int on_property(sd_bus_message* reply, JobState& state, std::optional<std::string>& value) {
+  const char* text = nullptr;
+  if (sd_bus_message_is_method_error(reply, nullptr) > 0) {
+    state.refused = reply_error(reply);
+  } else if (sd_bus_message_read(reply, "v", "s", &text) < 0) {
+    state.refused = error("a property of the unit is no text");
+  } else {
+    value = text;
+  }
+  request_when_described(sd_bus_message_get_bus(reply), state);
+  return 0;
+}
+
+int on_id(sd_bus_message* reply, void* userdata, sd_bus_error*) {
+  auto& state = *static_cast<JobState*>(userdata);
+  return on_property(reply, state, state.id);
+}
+
+int on_active_state(sd_bus_message* reply, void* userdata, sd_bus_error*) {
+  auto& state = *static_cast<JobState*>(userdata);
+  return on_property(reply, state, state.active_state);
+}
+
+// systemd loads a unit when its path is used.
+Result<void> describe(sd_bus* bus, const std::string& unit, JobState& state) {
+  int code = sd_bus_call_method_async(bus, nullptr, kName, kPath, kManager, "GetUnitByPID",
+                                      on_own_unit, &state, "u", 0U);  // 0: of the caller
+  if (code < 0) return bus_error(code, "call GetUnitByPID");
+  char* raw = nullptr;
+  code = sd_bus_path_encode(kUnits, unit.c_str(), &raw);
+  if (code < 0) return bus_error(code, "make the path of " + unit);
+  const std::unique_ptr<char, decltype(&std::free)> path(raw, &std::free);
+  const auto get = [&](const char* property, sd_bus_message_handler_t on_reply) -> Result<void> {
+    const int sent = sd_bus_call_method_async(bus, nullptr, kName, path.get(), kProperties, "Get",
+                                              on_reply, &state, "ss", kUnit, property);
+    if (sent < 0) return bus_error(sent, std::string("get ") + property);
+    return {};
+  };
+  TRY(get("Id", on_id));
+  return get("ActiveState", on_active_state);
+}
+
 // The bus handles messages of one connection in order, so no job ends unseen.
 Result<void> request(sd_bus* bus, const std::string& unit, JobState& state) {
   int code = sd_bus_match_signal_async(bus, nullptr, kName, kPath, kManager, "JobRemoved",
@@ -133,20 +231,13 @@ Result<void> request(sd_bus* bus, const std::string& unit, JobState& state) {
   code = sd_bus_call_method_async(bus, nullptr, kName, kPath, kManager, "Subscribe", on_subscribed,
                                   &state, nullptr);
   if (code < 0) return bus_error(code, "call Subscribe");
-  code = sd_bus_call_method_async(bus, nullptr, kName, kPath, kManager, "RestartUnit",
-                                  on_restart_reply, &state, "ss", unit.c_str(), "replace");
-  if (code < 0) return bus_error(code, "call RestartUnit");
-  state.requested = true;
-  return {};
+  return describe(bus, unit, state);
 }
 
 // Until the bus has something to do or the time is over.
 Result<void> wait_for_bus(sd_bus* bus, MonotonicTime deadline, const UnitRestartOptions& options) {
   const Duration left = deadline - SystemClock().now();
-  if (left <= Duration{0}) {
-    return Error{ETIMEDOUT, fmt::format("not done after {} s; systemd may still do it",
-                                        options.timeout / std::chrono::seconds(1))};
-  }
+  if (left <= Duration{0}) return Error{ETIMEDOUT, ""};
   std::uint64_t due_us = 0;
   int code = sd_bus_get_timeout(bus, &due_us);
   if (code < 0) return bus_error(code, "sd_bus_get_timeout");
@@ -168,12 +259,22 @@ Result<void> wait_for_bus(sd_bus* bus, MonotonicTime deadline, const UnitRestart
   return {};
 }
 
+Error overdue(const JobState& state, const UnitRestartOptions& options) {
+  return Error{ETIMEDOUT, fmt::format("{} after {} s",
+                                      state.requested ? "not done, though systemd may still do it,"
+                                                      : "no answer of systemd",
+                                      options.timeout / std::chrono::seconds(1))};
+}
+
 Result<void> wait_for_job(sd_bus* bus, const JobState& state, const UnitRestartOptions& options) {
   const MonotonicTime deadline = SystemClock().now() + options.timeout;
   while (!state.result && !state.refused) {
     const int done = sd_bus_process(bus, nullptr);
     if (done < 0) return bus_error(done, "the connection to D-Bus was lost");
-    if (done == 0) TRY(wait_for_bus(bus, deadline, options));
+    if (done > 0) continue;
+    const auto waited = wait_for_bus(bus, deadline, options);
+    if (!waited && waited.error().code == ETIMEDOUT) return overdue(state, options);
+    TRY(waited);
   }
   if (state.refused) return *state.refused;
   // src/core/job.c job_result_table: done, canceled, timeout, failed, dependency, skipped, ...

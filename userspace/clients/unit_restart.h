@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Restarts a unit by the D-Bus API of systemd (org.freedesktop.systemd1.Manager.RestartUnit) and
-// waits for the job.
+// waits for the job. Refused without a request:
+// - the agent's own unit, by systemd's answer (GetUnitByPID). Without an answer every unit is;
+// - a unit that systemd starts or stops at present.
 #pragma once
 
 #include <chrono>

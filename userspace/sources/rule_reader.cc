@@ -17,6 +17,7 @@
 #include "kernel/held_file.h"
 #include "kernel/memory_files.h"
 #include "rulesets/cgroup_pattern.h"
+#include "sources/own_unit.h"
 
 namespace forestall::sources {
 namespace {
@@ -493,8 +494,22 @@ class RuleSampling {
 
 }  // namespace
 
-RuleSampleReader::RuleSampleReader(const kernel::CgroupTree& tree)
-    : tree_(tree), agent_("/proc/self/cgroup", ::getpid()), init_("/proc/1/cgroup", 1) {}
+RuleSampleReader::RuleSampleReader(const kernel::CgroupTree& tree, std::string proc)
+    : tree_(tree),
+      proc_(std::move(proc)),
+      agent_(proc_ + "/self/cgroup", ::getpid()),
+      init_(proc_ + "/1/cgroup", 1) {}
+
+std::vector<std::string> RuleSampleReader::spared() {
+  std::vector<std::string> paths = agent_.paths(tree_);
+  for (std::string& path : init_.paths(tree_)) paths.push_back(std::move(path));
+  if (tree_.version() == CgroupVersion::v2) return paths;
+  for (const char* process : {"self", "1"}) {
+    auto unit = unit_path(proc_ + "/" + process + "/cgroup");
+    if (unit && std::ranges::find(paths, *unit) == paths.end()) paths.push_back(*std::move(unit));
+  }
+  return paths;
+}
 
 rulesets::RuleObservation RuleSampleReader::read(MonotonicTime now,
                                                  const std::vector<rulesets::RuleNeed>& needs) {
@@ -504,8 +519,7 @@ rulesets::RuleObservation RuleSampleReader::read(MonotonicTime now,
   RuleSampling sampling(tree_, observation);
   for (const rulesets::RuleNeed& each : needs) sampling.find(each);
   sampling.read();
-  observation.spared = agent_.paths(tree_);
-  for (std::string& path : init_.paths(tree_)) observation.spared.push_back(std::move(path));
+  observation.spared = spared();
   return observation;
 }
 

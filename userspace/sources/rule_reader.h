@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -44,15 +45,18 @@ class RuleSampleReader {
  public:
   static constexpr std::size_t kDescendantsMax = 512;
 
-  // `tree` outlives the reader.
-  explicit RuleSampleReader(const kernel::CgroupTree& tree);
+  // `tree` outlives the reader. `proc` is where procfs is.
+  explicit RuleSampleReader(const kernel::CgroupTree& tree, std::string proc = "/proc");
 
   // A cgroup that is removed meanwhile is left out.
   [[nodiscard]] rulesets::RuleObservation read(MonotonicTime now,
                                                const std::vector<rulesets::RuleNeed>& needs);
 
  private:
+  [[nodiscard]] std::vector<std::string> spared();
+
   const kernel::CgroupTree& tree_;
+  const std::string proc_;
   OwnPlace agent_;
   OwnPlace init_;
 };

@@ -19,6 +19,16 @@ TEST(JsonOutput, PrintsOnOneLineOrIndented) {
             "  \"empty\": {},\n  \"none\": null\n}\n");
 }
 
+TEST(JsonOutput, EscapesWhatATerminalWouldExecute) {
+  const JsonOutput c1 = "a\xc2\x80\xc2\x9b\xc2\x9f\xc2\xa0";
+  EXPECT_EQ(c1.line(), "\"a\\u0080\\u009b\\u009f\xc2\xa0\"");
+  const JsonOutput turned = "\xe2\x80\xaa\xe2\x80\xae\xe2\x81\xa6\xe2\x81\xa9\xe2\x80\xaf";
+  EXPECT_EQ(turned.line(), "\"\\u202a\\u202e\\u2066\\u2069\xe2\x80\xaf\"");
+  JsonOutput named = JsonOutput::object();
+  named.set("\xe2\x80\xae", "caf\xc3\xa9 \xf0\x9f\x90\xa7");
+  EXPECT_EQ(named.line(), "{\"\\u202e\":\"caf\xc3\xa9 \xf0\x9f\x90\xa7\"}");
+}
+
 TEST(JsonOutput, NumbersAreExact) {
   JsonOutput list = JsonOutput::list();
   list.add(std::numeric_limits<std::int64_t>::min());

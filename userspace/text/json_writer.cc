@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/printable.h"
 #include "text/utf8.h"
 
 namespace forestall::text {
@@ -16,6 +17,19 @@ void append_number(std::string& out, Number number) {
   std::array<char, 32> buffer{};
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number).ptr;
   out.append(buffer.data(), end);
+}
+
+// Appends the first character of `text` as \uNNNN; returns its length. A terminal that shows the
+// JSON would execute it, or show the line in another order. REQUIRES: UTF-8, below U+10000.
+std::size_t append_escape(std::string& out, std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::size_t length = byte(0) < 0x80 ? 1 : byte(0) < 0xe0 ? 2 : 3;
+  unsigned code = length == 1 ? byte(0) : byte(0) & (0x7fU >> length);
+  for (std::size_t i = 1; i < length; ++i) code = (code << 6U) | (byte(i) & 0x3fU);
+  out += "\\u";
+  for (const unsigned shift : {12U, 8U, 4U, 0U}) out += kDigits[(code >> shift) & 0xfU];
+  return length;
 }
 
 }  // namespace
@@ -86,25 +100,23 @@ void JsonWriter::new_line() {
 }
 
 void JsonWriter::quote(std::string_view given) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   if (find_invalid_utf8(given)) return quote(to_utf8(given));
   text_ += '"';
-  for (const char c : given) {
-    const auto byte = static_cast<unsigned char>(c);
+  while (!given.empty()) {
+    const char c = given.front();
+    std::size_t taken = printable_length(given);
     if (c == '"' || c == '\\') {
       text_ += '\\';
       text_ += c;
-    } else if (c == '\n') {
-      text_ += "\\n";
-    } else if (c == '\t') {
-      text_ += "\\t";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      text_ += "\\u00";
-      text_ += kDigits[byte >> 4U];
-      text_ += kDigits[byte & 0xFU];
+    } else if (taken > 0) {
+      text_ += given.substr(0, taken);
+    } else if (c == '\n' || c == '\t') {
+      text_ += c == '\n' ? "\\n" : "\\t";
+      taken = 1;
     } else {
-      text_ += c;
+      taken = append_escape(text_, given);
     }
+    given.remove_prefix(taken);
   }
   text_ += '"';
 }

@@ -29,7 +29,7 @@ TEST_F(LadderPinned, KillsAndReapsAllPinnedProcesses) {
   Hog first(scratch, path, mib(16));
   Hog second(scratch, path, mib(16));
   const WorkloadSample victim = run.rank(path);
-  run.ladder().hold(victim);
+  run.ladder().pin(victim);
   ASSERT_NE(run.ladder().pinned_of(victim.workload.cgroup), nullptr);
   EXPECT_EQ(run.ladder().pinned_of(victim.workload.cgroup)->processes().size(), 2u);
   const Outcome outcome = run.kill(victim);
@@ -49,7 +49,7 @@ TEST_F(LadderPinned, KillsAndReapsAllPinnedProcesses) {
 TEST_F(LadderPinned, KillsProcessesThatCameAfterPinning) {
   Hog first(scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
-  run.ladder().hold(victim);
+  run.ladder().pin(victim);
   Hog late(scratch, path, mib(4));
   const Outcome outcome = run.kill(victim);
   EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
@@ -61,7 +61,7 @@ TEST_F(LadderPinned, SparesProcessesThatLeftTheCgroup) {
   Hog stays(scratch, path, mib(4));
   Hog leaves(scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
-  run.ladder().hold(victim);
+  run.ladder().pin(victim);
   scratch.add(scratch.child("elsewhere"), leaves.pid());
   const Outcome outcome = run.kill(victim);
   EXPECT_EQ(outcome.processes, 1u) << describe(outcome);
@@ -72,7 +72,7 @@ TEST_F(LadderPinned, SparesProcessesThatLeftTheCgroup) {
 TEST_F(LadderPinned, WithoutLivePinnedProcessesItIsAnOrdinaryKill) {
   std::optional<Hog> gone(std::in_place, scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
-  run.ladder().hold(victim);
+  run.ladder().pin(victim);
   gone.reset();
   Hog next(scratch, path, mib(4));
   const Outcome outcome = run.kill(victim);
@@ -84,7 +84,7 @@ TEST_F(LadderPinned, WithoutLivePinnedProcessesItIsAnOrdinaryKill) {
 TEST_F(LadderPinned, ARecreatedCgroupIsNotTheVictim) {
   {
     Hog gone(scratch, path, mib(4));
-    run.ladder().hold(run.rank(path));
+    run.ladder().pin(run.rank(path));
   }
   const WorkloadSample victim = run.rank(path);
   scratch.remove_child(path);
@@ -103,7 +103,7 @@ TEST_F(LadderPinned, ADryRunSparesThem) {
   }());
   Hog hog(scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
-  run.ladder().hold(victim);
+  run.ladder().pin(victim);
   const Outcome outcome = run.kill(victim);
   EXPECT_TRUE(outcome.dry_run);
   EXPECT_TRUE(hog.alive());
@@ -112,7 +112,7 @@ TEST_F(LadderPinned, ADryRunSparesThem) {
 TEST_F(LadderPinned, APoliteKillGivesThePinnedItsGracePeriod) {
   Hog hog(scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
-  run.ladder().hold(victim);
+  run.ladder().pin(victim);
   run.ladder().begin(victim, std::chrono::seconds(60));
   EXPECT_EQ(run.progress_of(victim.workload.cgroup)->state, KillState::terminating);
 }
@@ -120,7 +120,7 @@ TEST_F(LadderPinned, APoliteKillGivesThePinnedItsGracePeriod) {
 TEST_F(LadderPinned, ReleasingClosesTheDescriptors) {
   Hog hog(scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
-  run.ladder().hold(victim);
+  run.ladder().pin(victim);
   const CgroupId kept[] = {victim.workload.cgroup};
   run.ladder().release_all_but(kept);
   EXPECT_NE(run.ladder().pinned_of(victim.workload.cgroup), nullptr);
@@ -149,7 +149,7 @@ TEST_F(LadderPinned, ADyingVictimCountsUntilItsMemoryIsBack) {
   for (const bool pinned : {true, false}) {
     Hog hog(scratch, path, mib(512));
     const WorkloadSample victim = run.rank(path);
-    if (pinned) run.ladder().hold(victim);
+    if (pinned) run.ladder().pin(victim);
     const MonotonicTime at = SystemClock().now();
     kill(hog.pid(), SIGKILL);
     while (!scratch.read(path, "cgroup.procs").empty()) {

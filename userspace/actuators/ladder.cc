@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kEventsPerWait = 64;
 // Limit of pinned processes of all victims together.
-constexpr std::size_t kHeldMax = 512;
+constexpr std::size_t kPinnedMax = 512;
 // Waits per advance(). If more processes exit at once, the rest is read in the next iteration of
 // the loop, since the epoll is level-triggered.
 constexpr int kWaitsPerAdvance = 16;
@@ -63,7 +63,7 @@ class Ladder::Machine {
     return !options_.dry_run && left_behind_.start(sample);
   }
   [[nodiscard]] std::vector<Reclaimed> take_reclaimed() { return left_behind_.take(); }
-  void hold(const WorkloadSample& sample);
+  void pin(const WorkloadSample& sample);
   void release_all_but(std::span<const CgroupId> kept);
   [[nodiscard]] std::shared_ptr<const PinnedProcesses> pinned_of(CgroupId cgroup) const;
   void advance();
@@ -153,7 +153,7 @@ bool Ladder::Machine::complete(const WorkloadSample& sample, const Signalled& si
   return afresh;
 }
 
-void Ladder::Machine::hold(const WorkloadSample& sample) {
+void Ladder::Machine::pin(const WorkloadSample& sample) {
   // Without pidfds nothing can be pinned.
   if (!has(options_.usable, Feature::pidfd)) return;
   const auto same =
@@ -162,9 +162,9 @@ void Ladder::Machine::hold(const WorkloadSample& sample) {
     if ((*same)->is_current()) return;
     pinned_all_.erase(same);
   }
-  std::size_t held = 0;
-  for (const auto& pinned : pinned_all_) held += pinned->processes().size();
-  const std::size_t room = kHeldMax - std::min(kHeldMax, held);
+  std::size_t pidfds = 0;
+  for (const auto& pinned : pinned_all_) pidfds += pinned->processes().size();
+  const std::size_t room = kPinnedMax - std::min(kPinnedMax, pidfds);
   auto pinned = PinnedProcesses::take(context_.tree, never_kill_, sample.workload,
                                       std::min(room, PinnedProcesses::kProcessesMax));
   if (pinned.ok()) pinned_all_.push_back(std::move(*pinned));
@@ -333,8 +333,8 @@ bool Ladder::reclaim(const WorkloadSample& left_behind) {
 std::vector<Reclaimed> Ladder::take_reclaimed() {
   return machine_->take_reclaimed();
 }
-void Ladder::hold(const WorkloadSample& sample) {
-  machine_->hold(sample);
+void Ladder::pin(const WorkloadSample& sample) {
+  machine_->pin(sample);
 }
 void Ladder::release_all_but(std::span<const CgroupId> kept) {
   machine_->release_all_but(kept);

@@ -61,7 +61,7 @@ class Ladder {
   // Whether kills that begin now send no signals.
   [[nodiscard]] bool dry_run() const;
 
-  // From now on processes with a thread in one of these groups are spared (members.h).
+  // From now on processes with a thread in one of these groups are not signalled (members.h).
   void protect(std::shared_ptr<const ProtectedGroups> groups);
 
   // Verifies, signals and starts reaping, without waiting. The only path lookup is that of the
@@ -89,7 +89,7 @@ class Ladder {
   // Pins the victim, or updates its pinned processes. begin() then needs one read of cgroup.procs
   // before SIGKILL. Costs what begin() saves and has no other effect. Limits: 64 processes per
   // victim, 512 in total. After a failure begin() does all the work itself.
-  void hold(const WorkloadSample& sample);
+  void pin(const WorkloadSample& sample);
   // Releases all pinned victims except these.
   void release_all_but(std::span<const CgroupId> kept);
   // The pinned state of the cgroup; null if none.

@@ -29,7 +29,7 @@ bool is_protected(pid_t thread, const ProtectedGroups& groups) {
   const auto text = kernel::read_whole(file.get(), buffer, name);
   if (!text.ok()) return text.error().code != ESRCH;
   const auto path = kernel::parse_cgroup_path(*text, kernel::CgroupVersion::v1);
-  return !path.ok() || groups.hold(*path);
+  return !path.ok() || groups.cover(*path);
 }
 
 // `inside`: the threads in the victim's subtree, sorted.
@@ -49,7 +49,8 @@ bool has_protected_thread(pid_t pid, const std::vector<pid_t>& inside,
 }  // namespace
 
 bool Members::may_be_signalled(pid_t pid) const {
-  return std::ranges::binary_search(present, pid) && !std::ranges::binary_search(spared, pid);
+  return std::ranges::binary_search(present, pid) &&
+         !std::ranges::binary_search(protected_pids, pid);
 }
 
 Result<Members> members_of(const kernel::CgroupDir& cgroup, const NeverKill& never_kill) {
@@ -58,7 +59,7 @@ Result<Members> members_of(const kernel::CgroupDir& cgroup, const NeverKill& nev
   const ProtectedGroups* groups = never_kill.protected_groups();
   if (groups == nullptr || list.threads.empty()) return members;
   for (const pid_t pid : members.present) {
-    if (has_protected_thread(pid, list.threads, *groups)) members.spared.push_back(pid);
+    if (has_protected_thread(pid, list.threads, *groups)) members.protected_pids.push_back(pid);
   }
   return members;
 }

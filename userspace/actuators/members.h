@@ -18,9 +18,9 @@
 namespace forestall::actuators {
 
 struct Members {
-  std::vector<pid_t> present;     // sorted; includes the spared
-  std::vector<pid_t> spared;      // sorted; a thread of them is in a protected group
-  std::optional<Error> unlisted;  // why `present` may be incomplete
+  std::vector<pid_t> present;         // sorted; includes the protected ones
+  std::vector<pid_t> protected_pids;  // sorted; a thread of them is in a protected group
+  std::optional<Error> unlisted;      // why `present` may be incomplete
 
   [[nodiscard]] bool may_be_signalled(pid_t pid) const;
 };

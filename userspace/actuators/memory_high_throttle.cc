@@ -17,7 +17,7 @@
 
 namespace forestall::actuators {
 
-struct MemoryHighThrottle::Held {
+struct MemoryHighThrottle::Applied {
   ThrottledCgroup throttled;
   kernel::MemoryHigh high;
   bool wanted = true;
@@ -71,18 +71,19 @@ std::vector<std::string> MemoryHighThrottle::take_failures() {
   return std::exchange(failures_, {});
 }
 
-void MemoryHighThrottle::set(const std::vector<ThrottledCgroup>& wanted, std::list<Held>& held,
+void MemoryHighThrottle::set(const std::vector<ThrottledCgroup>& wanted,
+                             std::list<Applied>& applied,
                              std::vector<std::string>& failures) const {
-  for (Held& each : held) {
+  for (Applied& each : applied) {
     each.wanted = std::find(wanted.begin(), wanted.end(), each.throttled) != wanted.end();
     if (each.wanted) continue;
     const auto restored = each.high.restore();
     if (!restored) failures.push_back(each.throttled.path + ": " + restored.error().text());
   }
-  std::erase_if(held, [](const Held& each) { return !each.wanted; });
+  std::erase_if(applied, [](const Applied& each) { return !each.wanted; });
   for (const ThrottledCgroup& throttled : wanted) {
-    if (std::any_of(held.begin(), held.end(),
-                    [&](const Held& each) { return each.throttled == throttled; })) {
+    if (std::any_of(applied.begin(), applied.end(),
+                    [&](const Applied& each) { return each.throttled == throttled; })) {
       continue;
     }
     const auto cgroup = tree_.open(throttled.path);
@@ -93,25 +94,25 @@ void MemoryHighThrottle::set(const std::vector<ThrottledCgroup>& wanted, std::li
       failures.push_back(throttled.path + ": " + done.error().text());
       continue;
     }
-    held.push_back({throttled, std::move(high).value(), true});
+    applied.push_back({throttled, std::move(high).value(), true});
   }
 }
 
 void MemoryHighThrottle::serve() {
   pthread_setname_np(pthread_self(), "forestall-high");
   kernel::use_ordinary_priority();
-  std::list<Held> held;
+  std::list<Applied> applied;
   for (;;) {
     eventfd_t ignored = 0;
     if (::eventfd_read(reported_.get(), &ignored) != 0) continue;
     std::vector<ThrottledCgroup> wanted;
     {
       const std::lock_guard lock(mutex_);
-      if (stop_) return;  // `held` restores every value
+      if (stop_) return;  // `applied` restores every value
       wanted = wanted_;
     }
     std::vector<std::string> failures;
-    set(wanted, held, failures);
+    set(wanted, applied, failures);
     if (failures.empty()) continue;
     const std::lock_guard lock(mutex_);
     for (std::string& each : failures) failures_.push_back(std::move(each));

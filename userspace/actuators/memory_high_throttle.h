@@ -63,11 +63,11 @@ class MemoryHighThrottle final : public LoopThrottle {
   [[nodiscard]] std::vector<std::string> take_failures() override;
 
  private:
-  struct Held;
+  struct Applied;
   MemoryHighThrottle(const kernel::CgroupTree& tree, const kernel::SettingRecords& records,
                      UniqueFd reported);
   void serve();
-  void set(const std::vector<ThrottledCgroup>& wanted, std::list<Held>& held,
+  void set(const std::vector<ThrottledCgroup>& wanted, std::list<Applied>& applied,
            std::vector<std::string>& failures) const;
 
   const kernel::CgroupTree& tree_;

@@ -25,7 +25,7 @@ Result<std::shared_ptr<const PinnedProcesses>> PinnedProcesses::take(const kerne
   }
   const Members members = TRY(pinned->members());
   pinned->present_ = members.present;
-  pinned->has_never_killed_ = !members.spared.empty();
+  pinned->has_refused_ = !members.protected_pids.empty();
   for (const pid_t pid : pinned->present_) {
     if (pinned->processes_.size() >= std::min(processes_max, kProcessesMax)) break;
     if (!members.may_be_signalled(pid)) continue;
@@ -34,7 +34,7 @@ Result<std::shared_ptr<const PinnedProcesses>> PinnedProcesses::take(const kerne
     if (never_kill.why_not(process->id(), process->kernel_thread()).empty()) {
       pinned->processes_.push_back(std::move(*process));
     } else {
-      pinned->has_never_killed_ = true;
+      pinned->has_refused_ = true;
     }
   }
   return std::shared_ptr<const PinnedProcesses>(std::move(pinned));

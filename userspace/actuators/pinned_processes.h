@@ -48,8 +48,8 @@ class PinnedProcesses {
   // Processes that may be signalled, by pid.
   [[nodiscard]] std::span<const kernel::ProcessRef> processes() const { return processes_; }
   // The cgroup has a process that must not be signalled, so cgroup.kill must not be used.
-  [[nodiscard]] bool has_never_killed() const { return has_never_killed_; }
-  // The current processes of the cgroup. Before a signal: pinned ones may be spared by now.
+  [[nodiscard]] bool has_refused() const { return has_refused_; }
+  // The current processes of the cgroup. Before a signal: pinned ones may be protected by now.
   [[nodiscard]] Result<Members> members() const { return members_of(*directory_, never_kill_); }
   // A SIGKILL to those that are listed just now and still reachable, so they are in the cgroup
   // (process_snapshot.h). The processes are owned by this object.
@@ -73,7 +73,7 @@ class PinnedProcesses {
   std::shared_ptr<const UsageMeter> meter_;
   std::vector<kernel::ProcessRef> processes_;
   std::vector<pid_t> present_;  // when it was pinned, sorted
-  bool has_never_killed_ = false;
+  bool has_refused_ = false;
 };
 
 }  // namespace forestall::actuators

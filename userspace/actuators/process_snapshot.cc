@@ -72,7 +72,7 @@ Result<ProcessSnapshot> take_process_snapshot(const kernel::CgroupDir& cgroup,
   for (const pid_t pid : snapshot.present) {
     if (std::ranges::binary_search(known, pid)) continue;
     ++unknown;
-    if (std::ranges::binary_search(members.spared, pid)) {
+    if (std::ranges::binary_search(members.protected_pids, pid)) {
       refuse(snapshot, pid, "has a thread in a protected cgroup");
     } else if (pinning == Pinning::by_pidfd) {
       open_one(snapshot, never_kill, pid);

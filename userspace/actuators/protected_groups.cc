@@ -10,7 +10,7 @@ ProtectedGroups::ProtectedGroups(std::vector<ProtectedGroup> groups) : groups_(s
   std::ranges::sort(groups_, {}, &ProtectedGroup::path);
 }
 
-bool ProtectedGroups::hold(std::string_view path) const {
+bool ProtectedGroups::cover(std::string_view path) const {
   for (std::string_view up = path; !up.empty(); up = up.substr(0, up.rfind('/'))) {
     const auto found = std::ranges::lower_bound(groups_, up, {}, &ProtectedGroup::path);
     const bool listed = found != groups_.end() && found->path == up;

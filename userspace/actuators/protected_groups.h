@@ -23,7 +23,7 @@ class ProtectedGroups {
 
   [[nodiscard]] const std::vector<ProtectedGroup>& all() const { return groups_; }
   // Whether the cgroup at `path` is one of them, or below one that covers its descendants.
-  [[nodiscard]] bool hold(std::string_view path) const;
+  [[nodiscard]] bool cover(std::string_view path) const;
 
  private:
   std::vector<ProtectedGroup> groups_;  // by path

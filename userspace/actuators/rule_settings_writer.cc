@@ -27,9 +27,9 @@ Duration pause_after(std::uint32_t failures) {
 
 }  // namespace
 
-const RuleSetting* RuleSettingsWriter::wanted_of(const RuleSetting& held) const {
+const RuleSetting* RuleSettingsWriter::wanted_of(const RuleSetting& applied) const {
   const auto found = std::ranges::find_if(
-      wanted_, [&](const RuleSetting& each) { return is_of_same_file(each, held); });
+      wanted_, [&](const RuleSetting& each) { return is_of_same_file(each, applied); });
   return found == wanted_.end() || has_failed(*found) ? nullptr : &*found;
 }
 
@@ -41,7 +41,7 @@ bool RuleSettingsWriter::has_failed(const RuleSetting& setting) const {
 
 std::size_t RuleSettingsWriter::not_undone() const {
   return static_cast<std::size_t>(
-      std::ranges::count_if(held_, [](const Held& each) { return each.failures > 0; }));
+      std::ranges::count_if(applied_, [](const Applied& each) { return each.failures > 0; }));
 }
 
 std::optional<MonotonicTime> RuleSettingsWriter::advance(MonotonicTime now) {
@@ -57,73 +57,73 @@ std::optional<MonotonicTime> RuleSettingsWriter::advance(MonotonicTime now) {
 }
 
 void RuleSettingsWriter::undo_what_is_over(MonotonicTime now) {
-  std::erase_if(held_, [&](Held& each) {
+  std::erase_if(applied_, [&](Applied& each) {
     if (wanted_of(each.setting) != nullptr) return false;
     if (each.failures > 0 && now < each.retry) return false;
     return undo(each, now);
   });
 }
 
-bool RuleSettingsWriter::undo(Held& held, MonotonicTime now) {
-  auto* throttling = std::get_if<Throttling>(&held.made);
+bool RuleSettingsWriter::undo(Applied& applied, MonotonicTime now) {
+  auto* throttling = std::get_if<Throttling>(&applied.made);
   const auto undone = throttling != nullptr ? throttling->high.restore()
-                                            : std::get<kernel::CgroupFreeze>(held.made).thaw();
+                                            : std::get<kernel::CgroupFreeze>(applied.made).thaw();
   RuleSettingResult result;
-  result.path = held.setting.path;
-  result.what = file_of(held.setting.kind);
+  result.path = applied.setting.path;
+  result.what = file_of(applied.setting.kind);
   if (undone) {
-    result.attempts = held.failures + 1;
-    if (held.failures > 0) report_(std::move(result));
+    result.attempts = applied.failures + 1;
+    if (applied.failures > 0) report_(std::move(result));
     return true;
   }
-  ++held.failures;
-  held.retry = now + pause_after(held.failures);
+  ++applied.failures;
+  applied.retry = now + pause_after(applied.failures);
   result.retries = true;
   result.failure = undone.error();
-  if (held.failures == 1) report_(std::move(result));
+  if (applied.failures == 1) report_(std::move(result));
   return false;
 }
 
-// What is held of the same file already gets the new value and time.
+// What is applied of the same file already gets the new value and time.
 void RuleSettingsWriter::make(const RuleSetting& wanted) {
   if (has_failed(wanted)) return;
   const auto same = std::ranges::find_if(
-      held_, [&](const Held& each) { return is_of_same_file(each.setting, wanted); });
-  if (same != held_.end()) {
+      applied_, [&](const Applied& each) { return is_of_same_file(each.setting, wanted); });
+  if (same != applied_.end()) {
     auto* throttling = std::get_if<Throttling>(&same->made);
     if (throttling != nullptr && wanted.high != same->setting.high) throttling->is_down = false;
     same->setting = wanted;
     same->failures = 0;
     return;
   }
-  auto held = made(wanted);
-  if (held) {
-    held_.push_back(std::move(held).value());
+  auto applied = made(wanted);
+  if (applied) {
+    applied_.push_back(std::move(applied).value());
   } else {
-    failed(wanted, held.error());
+    failed(wanted, applied.error());
   }
 }
 
-Result<RuleSettingsWriter::Held> RuleSettingsWriter::made(const RuleSetting& wanted) const {
+Result<RuleSettingsWriter::Applied> RuleSettingsWriter::made(const RuleSetting& wanted) const {
   const auto cgroup = TRY(tree_.open(wanted.path));
   if (cgroup.id() != wanted.cgroup) return Error{ENODEV, wanted.path + " was removed"};
   if (wanted.kind == RuleSetting::Kind::freeze) {
-    return Held{wanted, TRY(kernel::CgroupFreeze::freeze(cgroup, records_.frozen))};
+    return Applied{wanted, TRY(kernel::CgroupFreeze::freeze(cgroup, records_.frozen))};
   }
   auto high = TRY(kernel::MemoryHigh::open(cgroup, records_.high));
   auto usage =
       TRY(kernel::HeldFile::open(cgroup.fd(), "memory.current", wanted.path + "/memory.current"));
-  return Held{wanted, Throttling{std::move(high), std::move(usage)}};
+  return Applied{wanted, Throttling{std::move(high), std::move(usage)}};
 }
 
 void RuleSettingsWriter::take_step() {
-  const auto next = std::ranges::find_if(held_, [&](const Held& each) {
+  const auto next = std::ranges::find_if(applied_, [&](const Applied& each) {
     const auto* throttling = std::get_if<Throttling>(&each.made);
     return throttling != nullptr && !throttling->is_down && wanted_of(each.setting) != nullptr;
   });
-  if (next == held_.end()) return;
+  if (next == applied_.end()) return;
   const auto done = step_down(next->setting, std::get<Throttling>(next->made));
-  held_.splice(held_.end(), held_, next);
+  applied_.splice(applied_.end(), applied_, next);
   if (!done) failed(next->setting, done.error());  // and undone by the next advance()
 }
 
@@ -143,7 +143,7 @@ Result<void> RuleSettingsWriter::step_down(const RuleSetting& wanted, Throttling
 std::optional<MonotonicTime> RuleSettingsWriter::next_due(MonotonicTime now) const {
   std::optional<MonotonicTime> due;
   const auto add = [&](MonotonicTime time) { due = due ? std::min(*due, time) : time; };
-  for (const Held& each : held_) {
+  for (const Applied& each : applied_) {
     const auto* throttling = std::get_if<Throttling>(&each.made);
     if (wanted_of(each.setting) == nullptr) {
       add(each.failures > 0 ? each.retry : now);

@@ -75,20 +75,20 @@ class RuleSettingsWriter {
     kernel::HeldFile usage;
     bool is_down = false;  // memory.high is the wanted one
   };
-  struct Held {
+  struct Applied {
     RuleSetting setting;
     std::variant<Throttling, kernel::CgroupFreeze> made;
     std::uint32_t failures = 0;  // of the undo
     MonotonicTime retry{};       // after a failure
   };
 
-  [[nodiscard]] const RuleSetting* wanted_of(const RuleSetting& held) const;
+  [[nodiscard]] const RuleSetting* wanted_of(const RuleSetting& applied) const;
   [[nodiscard]] bool has_failed(const RuleSetting& setting) const;
   void undo_what_is_over(MonotonicTime now);
   // False: it failed.
-  [[nodiscard]] bool undo(Held& held, MonotonicTime now);
+  [[nodiscard]] bool undo(Applied& applied, MonotonicTime now);
   void make(const RuleSetting& wanted);
-  [[nodiscard]] Result<Held> made(const RuleSetting& wanted) const;
+  [[nodiscard]] Result<Applied> made(const RuleSetting& wanted) const;
   void take_step();
   [[nodiscard]] Result<void> step_down(const RuleSetting& wanted, Throttling& made);
   [[nodiscard]] std::optional<MonotonicTime> next_due(MonotonicTime now) const;
@@ -98,7 +98,7 @@ class RuleSettingsWriter {
   const Records records_;
   const std::function<void(RuleSettingResult)> report_;
   std::vector<RuleSetting> wanted_;
-  std::list<Held> held_;  // the throttle whose step was taken last is the last
+  std::list<Applied> applied_;  // the throttle whose step was taken last is the last
   std::vector<RuleSetting> failed_;
   std::string buffer_;
 };

@@ -233,7 +233,7 @@ void Victim::follow_up(const std::vector<pid_t>& present) {
     (void)processes_.signal(from, SIGKILL);
     processes_.reap(from);
   }
-  if (snapshot->refused == 0 && !pinned_->has_never_killed()) {
+  if (snapshot->refused == 0 && !pinned_->has_refused()) {
     // Processes present before the signal, and those found after it.
     std::vector<pid_t> own = present;
     own.insert(own.end(), snapshot->present.begin(), snapshot->present.end());

@@ -46,8 +46,8 @@ class VictimProcesses {
   // Finds the exits that raise no event.
   void find_exits();
 
-  [[nodiscard]] bool empty() const { return held_.empty(); }
-  [[nodiscard]] std::size_t size() const { return held_.size(); }
+  [[nodiscard]] bool empty() const { return entries_.empty(); }
+  [[nodiscard]] std::size_t size() const { return entries_.size(); }
   // Not known to have exited.
   [[nodiscard]] std::uint32_t alive() const { return alive_; }
   // A process may have exited while a reaper thread still frees its memory.
@@ -58,7 +58,7 @@ class VictimProcesses {
 
  private:
   enum class Reaping : std::uint8_t { wanted, queued, ended };
-  struct Held {
+  struct Entry {
     std::optional<kernel::ProcessRef> process;  // nullopt once it exited
     pid_t pid = 0;
     bool signalled = false;
@@ -66,14 +66,14 @@ class VictimProcesses {
   };
 
   void add_one(kernel::ProcessRef process, bool signalled);
-  void unwatch(Held& held);
+  void unwatch(Entry& entry);
   bool submit(std::size_t index);
 
   OngoingKill& kill_;
-  std::vector<Held> held_;
-  std::uint32_t alive_ = 0;     // of held_
+  std::vector<Entry> entries_;
+  std::uint32_t alive_ = 0;     // of entries_
   std::uint32_t unreaped_ = 0;  // not queued for a reaper yet: the queue was full
-  bool all_watched_ = true;     // every process of held_ is in the epoll
+  bool all_watched_ = true;     // every process of entries_ is in the epoll
 };
 
 }  // namespace forestall::actuators

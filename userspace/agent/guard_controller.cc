@@ -247,8 +247,9 @@ bool GuardController::add_processes(const Workload& workload, const policy::Guar
   if (!directory.ok() || directory->id() != workload.cgroup) return true;
   auto members = actuators::members_of(*directory, never_kill_);
   if (!members.ok()) return true;  // removed
-  std::erase_if(members->present,
-                [&](pid_t pid) { return std::ranges::binary_search(members->spared, pid); });
+  std::erase_if(members->present, [&](pid_t pid) {
+    return std::ranges::binary_search(members->protected_pids, pid);
+  });
   const bool has_processes = !members->present.empty() || members->unlisted;
   const std::size_t before = out.size();
   Bytes expected = victim.expected;  // of the workload: reported with its first process

@@ -264,7 +264,7 @@ void VictimCache::report_growth(const Config& config, Sampling& sampling, Monoto
 void VictimCache::pin_next() {
   if (to_pin_ >= listed_.size()) return;
   const WorkloadSample& sample = listed_[to_pin_++];
-  if (is_first(sample.workload.cgroup)) ladder_.hold(sample);
+  if (is_first(sample.workload.cgroup)) ladder_.pin(sample);
   if (to_pin_ < listed_.size()) return;
   std::vector<CgroupId> kept;
   for (const WorkloadSample& each : listed_) kept.push_back(each.workload.cgroup);

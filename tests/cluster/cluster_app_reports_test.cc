@@ -96,7 +96,7 @@ TEST_F(ClusterAppReportsTest, LeavesALaterPodOfTheSameNameAlone) {
 // Its containers run again, and may be healthy.
 TEST_F(ClusterAppReportsTest, LeavesAPodThatWasKilledLongAgo) {
   serve(201);
-  agent_->report(killed_before("a", Evictions::kLongest + std::chrono::seconds(1)));
+  agent_->report(killed_before("a", Evictions::kExpiresAfter + std::chrono::seconds(1)));
   ASSERT_TRUE(run_until([&] { return !requests("POST", "/events").empty(); }));
   EXPECT_TRUE(requests("POST", "/eviction").empty());
 }

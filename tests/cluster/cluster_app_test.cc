@@ -171,7 +171,7 @@ TEST(KillWatch, AConnectionThatLastedEndsTheBackOff) {
       if (restart > 0) clock.advance(waits.back());
       watch.advance();
       ASSERT_FALSE(watch.due()) << "it is connected";
-      clock.advance(KillWatch::kLasted);
+      clock.advance(KillWatch::kStableAfter);
     }
     while (!watch.due()) {
       pollfd ended = watch.poll();

@@ -105,7 +105,7 @@ TEST_F(DisruptionTargetsTest, ReadTheVersionAgainForAPodAfterSomeTime) {
   EXPECT_EQ(play(200, version("1", "25")), "GET /version");
   targets_.add(killed("u"), now_);
   EXPECT_EQ(play(200), "");
-  now_ += DisruptionTargets::kVersionLasts;
+  now_ += DisruptionTargets::kVersionExpiresAfter;
   targets_.add(killed("u"), now_);
   EXPECT_EQ(play(200, version("1", "26")), "GET /version");
   EXPECT_EQ(play(200), kStatus);
@@ -128,7 +128,7 @@ TEST_F(DisruptionTargetsTest, AreSentAgainForHalfAMinute) {
   while (!play(500).empty()) ++requests;
   EXPECT_GT(requests, 3);
   EXPECT_LT(requests, 10);
-  EXPECT_LE(now_ - begin, DisruptionTargets::kLongest + seconds(60));
+  EXPECT_LE(now_ - begin, DisruptionTargets::kExpiresAfter + seconds(60));
   EXPECT_FALSE(targets_.due());
 }
 

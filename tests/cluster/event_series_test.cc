@@ -93,7 +93,7 @@ TEST_F(EventSeriesTest, NamesTheObjectAfterTheKill) {
   std::vector<std::string> keys;
   for (EventSeries* each : {&events_, &other}) {
     each->add(evicted("u"), "7 1.2 u", now_);
-    keys.push_back(each->next(now_ + EventSeries::kHold)->key);
+    keys.push_back(each->next(now_ + EventSeries::kFirstDelay)->key);
   }
   EXPECT_EQ(keys[0], keys[1]);
   other.answered(keys[1], {409, "", ""}, R"({"kind":"Status","reason":"AlreadyExists"})", {}, now_);

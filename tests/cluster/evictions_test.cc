@@ -212,7 +212,7 @@ TEST(Evictions, ExpireAMinuteAfterTheKill) {
   Play play;
   const auto requests = play.run(std::vector<Answer>(40, Answer{503}));
   EXPECT_EQ(requests.back(), "expired");
-  EXPECT_LE(play.now, from_ns(1'000'000'000'000) + Evictions::kLongest);
+  EXPECT_LE(play.now, from_ns(1'000'000'000'000) + Evictions::kExpiresAfter);
   EXPECT_FALSE(play.evictions.due());
 }
 
@@ -221,7 +221,7 @@ TEST(Evictions, CountTheMinuteFromTheKill) {
   const MonotonicTime now = from_ns(1'000'000'000'000);
   Evictions evictions(DisruptionBudgets::ignore, [] { return 0.0; });
   KilledPod pod{"old", "shop", "web-0"};
-  pod.at = now - Evictions::kLongest;
+  pod.at = now - Evictions::kExpiresAfter;
   EXPECT_FALSE(evictions.add(pod, now));
   pod = {"late", "shop", "web-0"};
   pod.at = now - seconds(50);
@@ -238,7 +238,7 @@ TEST(Evictions, CountTheMinuteFromTheKill) {
   EXPECT_TRUE(evictions.add(pod, now));
   EXPECT_TRUE(evictions.next(now));
   evictions.answered("future", {500, "", ""}, "", {}, now);
-  EXPECT_FALSE(evictions.next(now + Evictions::kLongest));
+  EXPECT_FALSE(evictions.next(now + Evictions::kExpiresAfter));
 }
 
 TEST(Evictions, RepeatA401OnceAtOnceBecauseTheTokenIsReadAgain) {

@@ -295,7 +295,7 @@ TEST_F(NodePodsTest, IsNotCompleteBeforeAPodOrTheNodeIsKnown) {
   NodePods others("here");
   others.list_begins();
   others.list_ends();
-  others.node_exists();
+  others.confirm_node();
   EXPECT_TRUE(others.complete());
 }
 

@@ -26,10 +26,10 @@ void AgentStatusReader::advance() {
 void AgentStatusReader::begin() {
   const MonotonicTime now = clock_.now();
   not_before_ = now + kInterval;
-  auto call = wire::GrpcStream::open(socket_, kGetStatus, "", kPatience);
+  auto call = wire::GrpcStream::open(socket_, kGetStatus, "", kTimeout);
   if (!call) return;
   call_ = std::move(*call);
-  call_ends_ = now + kPatience;
+  call_ends_ = now + kTimeout;
 }
 
 pollfd AgentStatusReader::poll() const {

@@ -18,7 +18,7 @@ namespace forestall::cluster {
 class AgentStatusReader {
  public:
   static constexpr Duration kInterval = std::chrono::seconds(5);
-  static constexpr Duration kPatience = std::chrono::seconds(3);
+  static constexpr Duration kTimeout = std::chrono::seconds(3);
 
   // `clock` outlives this. `on_status` is called from advance().
   AgentStatusReader(std::string socket, const Clock& clock,
@@ -27,8 +27,8 @@ class AgentStatusReader {
 
   // Begins, continues or ends a call.
   void advance();
-  // The status has changed: the next call begins at once.
-  void read_now() { not_before_ = clock_.now(); }
+  // The status has changed: the next call is due now.
+  void make_due() { not_before_ = clock_.now(); }
   // What to poll for; fd -1: nothing.
   [[nodiscard]] pollfd poll() const;
   // When advance() next has work in any case.

@@ -27,12 +27,12 @@ Result<ApiReader> ApiReader::create(const kubernetes::Access& access) {
 Result<ApiReader::ReadAnswer> ApiReader::read(const std::string& target) {
   kubernetes::OutgoingRequest request;
   request.target = target;
-  request.longest = kLongest;
+  request.longest = kTimeout;
   kubernetes::AnswerCollector answer(kBytesMax);
   TRY(client_->start(request, answer));
   client_->advance();
   while (!answer.over()) {
-    TRY(client_->wait({}, kLongest));
+    TRY(client_->wait({}, kTimeout));
     client_->advance();
   }
   if (answer.failure()) return answer.failure()->in("GET " + target);

@@ -23,7 +23,7 @@ class ApiReader {
   // Of one answer: the pods of a full node have a few MiB.
   static constexpr std::size_t kBytesMax = std::size_t{64} << 20;
   // Of one answer, until it is complete.
-  static constexpr Duration kLongest = std::chrono::seconds(30);
+  static constexpr Duration kTimeout = std::chrono::seconds(30);
   // Objects in one answer of each().
   static constexpr int kPageSize = 500;
 

@@ -82,7 +82,7 @@ Result<void> App::step(int stop_fd, Duration longest) {
   sender_.advance();
   objects_.advance();
   if (pods_.needs_node()) node_.advance();
-  if (node_.exists()) pods_.node_exists();
+  if (node_.exists()) pods_.confirm_node();
   writer_.advance();
   report();
   report_evictions();

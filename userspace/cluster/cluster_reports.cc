@@ -46,7 +46,7 @@ void ClusterReports::killed(const KilledPod& pod) {
   event.annotations = pod.annotations;
   events_.add(event, pod.kill.empty() ? pod.kill : pod.kill + ' ' + pod.uid, clock_.now());
   // Pressure may have begun with it.
-  status_.read_now();
+  status_.make_due();
 }
 
 void ClusterReports::killed_by_kernel(const KernelKill& kill) {

@@ -77,12 +77,13 @@ void DisruptionTargets::add(const KilledPod& pod, MonotonicTime now) {
   const auto is_same = [&](const Waiting& each) { return each.pod.uid == pod.uid; };
   if (std::ranges::any_of(waiting_, is_same)) return;
   if (waiting_.size() >= kMax) waiting_.pop_front();
-  waiting_.push_back({.pod = pod, .wall = wall_(), .expires = now + kLongest, .not_before = now});
+  waiting_.push_back(
+      {.pod = pod, .wall = wall_(), .expires = now + kExpiresAfter, .not_before = now});
 }
 
 bool DisruptionTargets::needs_version(MonotonicTime now) const {
   if (!is_defined_) return true;
-  return !waiting_.empty() && now - version_at_ >= kVersionLasts;
+  return !waiting_.empty() && now - version_at_ >= kVersionExpiresAfter;
 }
 
 std::optional<KeyedRequest> DisruptionTargets::next(MonotonicTime now) {

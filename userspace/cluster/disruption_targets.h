@@ -30,9 +30,9 @@ class DisruptionTargets final : public RequestSource {
   // Requests at the same time.
   static constexpr std::size_t kRequestsMax = 4;
   // The pod's object is removed a few seconds after its processes have exited.
-  static constexpr Duration kLongest = std::chrono::seconds(30);
+  static constexpr Duration kExpiresAfter = std::chrono::seconds(30);
   // The server may have been replaced by a later version.
-  static constexpr Duration kVersionLasts = std::chrono::minutes(10);
+  static constexpr Duration kVersionExpiresAfter = std::chrono::minutes(10);
   // The first version of Kubernetes that defines the condition by default: 1.26.
   static constexpr std::uint64_t kFirstMinor = 26;
 

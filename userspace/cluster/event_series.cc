@@ -50,7 +50,7 @@ EventSeries::Series* EventSeries::find(const EventSubject& subject, std::string_
     return each.event.subject == subject && each.event.reason == reason;
   });
   if (found == series_.end()) return nullptr;
-  if (now - found->last < kSeriesEnds || found->waits() || found->sent > 0) return &*found;
+  if (now - found->last < kSeriesEndsAfter || found->waits() || found->sent > 0) return &*found;
   series_.erase(found);
   return nullptr;
 }
@@ -103,7 +103,7 @@ void EventSeries::begin(const ClusterEvent& event, const std::string& occurrence
                                                 event.reason, occurrence.empty() ? ++made_ : 0)));
   series.count = {.count = 1, .first = wall, .last = wall};
   series.last = series.waits_since = now;
-  series.not_before = now + kHold;
+  series.not_before = now + kFirstDelay;
   series_.push_back(std::move(series));
 }
 
@@ -121,7 +121,7 @@ void EventSeries::drop(Series& series, MonotonicTime now) {
 
 std::optional<KeyedRequest> EventSeries::next(MonotonicTime now) {
   for (Series& each : series_) {
-    if (each.waits() && now - each.waits_since >= kLongest) drop(each, now);
+    if (each.waits() && now - each.waits_since >= kExpiresAfter) drop(each, now);
   }
   const auto found = std::ranges::find_if(
       series_, [now](const Series& each) { return each.waits() && each.not_before <= now; });
@@ -182,7 +182,7 @@ std::optional<MonotonicTime> EventSeries::due() const {
   std::optional<MonotonicTime> first;
   for (const Series& each : series_) {
     if (!each.waits()) continue;
-    const MonotonicTime at = std::min(each.not_before, each.waits_since + kLongest);
+    const MonotonicTime at = std::min(each.not_before, each.waits_since + kExpiresAfter);
     if (!first || at < *first) first = at;
   }
   return first;

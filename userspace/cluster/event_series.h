@@ -29,14 +29,14 @@ class EventSeries final : public RequestSource {
   // Requests at the same time.
   static constexpr std::size_t kRequestsMax = 2;
   // After what happened: the request of its eviction is sent meanwhile, on its own.
-  static constexpr Duration kHold = std::chrono::milliseconds(250);
+  static constexpr Duration kFirstDelay = std::chrono::milliseconds(250);
   // Before the count of a series is sent again; doubled each time.
   static constexpr Duration kFirstInterval = std::chrono::seconds(10);
   static constexpr Duration kLongestInterval = std::chrono::minutes(5);
   // Without anything new, a series ends: the next Event is another object.
-  static constexpr Duration kSeriesEnds = std::chrono::minutes(20);
+  static constexpr Duration kSeriesEndsAfter = std::chrono::minutes(20);
   // An Event that the server does not accept is dropped after that.
-  static constexpr Duration kLongest = std::chrono::minutes(10);
+  static constexpr Duration kExpiresAfter = std::chrono::minutes(10);
   // New Events at once, and afterwards.
   static constexpr int kBurst = 25;
   static constexpr Duration kPerNew = std::chrono::seconds(15);

@@ -83,12 +83,13 @@ bool Evictions::add(const KilledPod& pod, MonotonicTime now) {
   if (pod.uid.empty() || pod.name.empty() || pod.pod_namespace.empty()) return false;
   if (find(pod.uid) != waiting_.end() || is_answered(pod)) return false;
   const MonotonicTime killed = std::min(pod.at.value_or(now), now);
-  if (now - killed >= kLongest) return false;
+  if (now - killed >= kExpiresAfter) return false;
   if (waiting_.size() >= kMax) {
     const std::string oldest = waiting_.front().pod.uid;
     end(oldest, EvictionEnd::dropped);
   }
-  waiting_.push_back({.pod = pod, .expires = killed + kLongest, .not_before = now, .backoff = {}});
+  waiting_.push_back(
+      {.pod = pod, .expires = killed + kExpiresAfter, .not_before = now, .backoff = {}});
   return true;
 }
 
@@ -125,7 +126,7 @@ std::optional<KeyedRequest> Evictions::next(MonotonicTime now) {
 kubernetes::OutgoingRequest Evictions::request_for(const Waiting& waiting) const {
   const KilledPod& pod = waiting.pod;
   kubernetes::OutgoingRequest request;
-  request.longest = kAnswerLongest;
+  request.longest = kAnswerTimeout;
   request.target =
       fmt::format("/api/v1/namespaces/{}/pods/{}", kubernetes::percent_encoded(pod.pod_namespace),
                   kubernetes::percent_encoded(pod.name));

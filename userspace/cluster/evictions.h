@@ -58,10 +58,10 @@ class Evictions final : public RequestSource {
   static constexpr std::size_t kMax = 256;
   // Requests at the same time.
   static constexpr std::size_t kRequestsMax = 8;
-  static constexpr Duration kAnswerLongest = std::chrono::seconds(10);
+  static constexpr Duration kAnswerTimeout = std::chrono::seconds(10);
   // After a kill. The kubelet has started the containers again, and may have waited for this long
   // with its back-off; an eviction later than that would end healthy processes.
-  static constexpr Duration kLongest = std::chrono::minutes(1);
+  static constexpr Duration kExpiresAfter = std::chrono::minutes(1);
 
   struct Ended {
     KilledPod pod;
@@ -72,9 +72,9 @@ class Evictions final : public RequestSource {
   Evictions(DisruptionBudgets budgets, std::function<double()> chance)
       : budgets_(budgets), chance_(std::move(chance)) {}
 
-  // A kill of this pod began, or ended. Nothing if its eviction waits already, if the server has
-  // accepted one of the same UID, if it has refused one for the same kill, or if the kill is older
-  // than kLongest. Whether it waits from now on.
+  // A kill of this pod began, or ended. Returns whether its eviction waits from now on. It does not
+  // if it waits already, if the server has accepted one of the same UID, if the server has refused
+  // one for the same kill, or if the kill is older than kExpiresAfter.
   bool add(const KilledPod& pod, MonotonicTime now);
   // The API server has reported the pod as deleted or terminating.
   void gone(std::string_view uid);

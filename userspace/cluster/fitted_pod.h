@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The facts of a pod within bounds. A tenant chooses how many containers, volumes and tolerations
-// its pod has, and facts that are not passed on would make the pod one whose priority is unknown,
-// which the agent spares.
+// its pod has. If the facts were not passed on, the priority of the pod would be unknown, and the
+// agent would not kill it.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ void KillWatch::advance() {
   if (!stream_ && clock_.now() >= not_before_) {
     v1::WatchRecordsRequest request;
     request.set_acts_only(true);
-    request.set_recent_kills_ns(Evictions::kLongest.count());
+    request.set_recent_kills_ns(Evictions::kExpiresAfter.count());
     auto stream = wire::GrpcStream::open(socket_, kWatchRecords, request.SerializeAsString(),
                                          kConnectPatience);
     if (!stream) return disconnect();
@@ -57,7 +57,7 @@ void KillWatch::disconnect() {
   const MonotonicTime now = clock_.now();
   // An agent that restarts now and then, and kills nothing, must not be waited for longer each
   // time.
-  if (stream_ && now - connected_at_ >= kLasted) backoff_.reset();
+  if (stream_ && now - connected_at_ >= kStableAfter) backoff_.reset();
   stream_.reset();
   not_before_ = now + backoff_.next(chance_());
 }

@@ -19,12 +19,12 @@ namespace forestall::cluster {
 class KillWatch {
  public:
   // A connection that lasted so long ends the back-off.
-  static constexpr Duration kLasted = std::chrono::seconds(5);
+  static constexpr Duration kStableAfter = std::chrono::seconds(5);
 
   // Called from advance().
   struct Receiver {
     // Twice for most kills: when they begin, and with their outcome. Again after a new connection,
-    // for the kills of the last Evictions::kLongest.
+    // for the kills of the last Evictions::kExpiresAfter.
     std::function<void(const KilledPod&)> killed;
     std::function<void(const KernelKill&)> killed_by_kernel;
     // The agent may have been started again.

@@ -43,7 +43,7 @@ class NodePods final : public kubernetes::ObjectSink {
   // Whether the first list was empty: that of a node that does not exist is empty too.
   [[nodiscard]] bool needs_node() const { return complete_ && !node_exists_; }
   // The API server has the node.
-  void node_exists() { node_exists_ = true; }
+  void confirm_node() { node_exists_ = true; }
   [[nodiscard]] std::size_t size() const { return pods_.size(); }
   // The pod whose cgroup is at or above `path`; null: none that is known, or a static pod, which
   // any tenant's pod may claim to mirror. `root`: the kubelet's cgroupRoot. Only the kubelet names

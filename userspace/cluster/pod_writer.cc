@@ -65,10 +65,10 @@ void PodWriter::send(v1::UpdatePodsRequest request) {
   if (api_.confirmed) request.set_age_ns((now - *api_.confirmed).count());
   if (!api_.problem.empty()) request.set_problem(api_.problem);
   reported_ = api_.problem;
-  auto call = wire::GrpcStream::open(socket_, kUpdatePods, request.SerializeAsString(), kPatience);
+  auto call = wire::GrpcStream::open(socket_, kUpdatePods, request.SerializeAsString(), kTimeout);
   if (!call) return fail(call.error().text());
   call_ = std::move(*call);
-  call_ends_ = now + kPatience;
+  call_ends_ = now + kTimeout;
   heartbeat_ = now + kHeartbeat;
   call_->advance();
 }

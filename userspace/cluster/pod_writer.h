@@ -26,7 +26,7 @@ class PodWriter {
   static constexpr Duration kInterval = std::chrono::milliseconds(250);
   // Without changes, how often the agent receives how old the pods are.
   static constexpr Duration kHeartbeat = std::chrono::seconds(10);
-  static constexpr Duration kPatience = std::chrono::seconds(5);
+  static constexpr Duration kTimeout = std::chrono::seconds(5);
 
   // `pods`, `api` and `clock` outlive this. `writer` is random.
   PodWriter(std::string socket, NodePods& pods, const kubernetes::ListWatchState& api,

@@ -182,7 +182,7 @@ TEST_F(AgentApi, SecondAgentLogsThatTheSocketIsTakenAndGuardsWithoutIt) {
   Hog hog(scratch_, leak_, mib(8));
   AgentRun second(config_of(scratch_, fmt::format("apiSocket: {}\n", socket_of(first))));
   ASSERT_FALSE(second.failure()) << second.failure()->text();
-  EXPECT_TRUE(second.process().wait_log(
+  EXPECT_TRUE(second.process().wait_for_log(
       fmt::format("another agent (pid {}) listens", first.process().pid()),
       SystemClock().now() + kPatience))
       << second.process().log();

@@ -144,7 +144,7 @@ TEST(AgentDamage, AHogOutsideTakesFewNeighboursWithoutRequests) {
   ASSERT_TRUE(hog.child().wait_exit()) << "the kernel kills the largest process";
   EXPECT_GE(around.calm_alive(), 1) << agent.process().log();
   EXPECT_TRUE(
-      agent.process().wait_log("reason=held-by-no-candidate", SystemClock().now() + kPatience))
+      agent.process().wait_for_log("reason=held-by-no-candidate", SystemClock().now() + kPatience))
       << agent.process().log();
 }
 
@@ -242,7 +242,7 @@ TEST(AgentDamage, NegativeDentriesOfADeadTenantAreReclaimed) {
   }));
   AgentRun agent(around.config());
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
-  ASSERT_TRUE(agent.process().wait_log("event=left-behind ", SystemClock().now() + kPatience))
+  ASSERT_TRUE(agent.process().wait_for_log("event=left-behind ", SystemClock().now() + kPatience))
       << agent.process().log();
   EXPECT_LT(around.used(), kLimit - kThreshold) << agent.process().log();
   EXPECT_EQ(around.calm_alive(), 3);
@@ -278,7 +278,7 @@ TEST(AgentDamage, WhatADeadTenantLeavesBehindIsReclaimedBeforeANeighbourPays) {
   }
   AgentRun agent(around.config());
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
-  ASSERT_TRUE(agent.process().wait_log("event=left-behind ", SystemClock().now() + kPatience))
+  ASSERT_TRUE(agent.process().wait_for_log("event=left-behind ", SystemClock().now() + kPatience))
       << agent.process().log() << statistics;
   EXPECT_LT(around.scratch.usage(around.tenant), mib(8)) << agent.process().log();
   EXPECT_EQ(around.calm_alive(), 3);

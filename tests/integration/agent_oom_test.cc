@@ -47,7 +47,7 @@ std::optional<v1::Record> wait_oom_kill(AgentRun& agent, const Hog& hog) {
 
 // Waits until the agent predicts this process as the first victim in the cgroup.
 bool wait_forecast(AgentRun& agent, const std::string& path, const Hog& hog) {
-  return agent.process().wait_log(
+  return agent.process().wait_for_log(
       fmt::format("event=forecast domain={} verdict=kills pid={} ", path, hog.pid()), soon());
 }
 
@@ -93,7 +93,7 @@ TEST_P(KernelKill, IsRecordedForAnUnwatchedCgroup) {
     EXPECT_EQ(kill.event().killer().pid(), hog.pid());
     EXPECT_EQ(kill.inaction(), v1::OomKill::NOT_WATCHED);
     EXPECT_FALSE(kill.has_forecast());
-    EXPECT_TRUE(agent.process().wait_log(fmt::format(" pid={} ", hog.pid()), soon()));
+    EXPECT_TRUE(agent.process().wait_for_log(fmt::format(" pid={} ", hog.pid()), soon()));
     return;
   }
 }
@@ -187,7 +187,8 @@ TEST(AgentOom, NamesAnAgentThatWasStopped) {
   EXPECT_EQ(record->oom_kill().inaction(), v1::OomKill::STOPPED) << agent.process().log();
   EXPECT_GT(record->oom_kill().since_crossing_ns(), 1'000'000'000);
   EXPECT_GT(record->oom_kill().agent_away_ns(), 1'000'000'000);
-  EXPECT_TRUE(agent.process().wait_log("event=resumed cause=SIGCONT away_at_least_us=", soon()));
+  EXPECT_TRUE(
+      agent.process().wait_for_log("event=resumed cause=SIGCONT away_at_least_us=", soon()));
 }
 
 // A leak at full speed while the agent is stopped for a few milliseconds. `limited`: from the
@@ -262,7 +263,8 @@ TEST(AgentOom, AThresholdThatOnlyWarnsDidNotFailToAct) {
                          scratch.path())));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   hog.grow(mib(72));
-  ASSERT_TRUE(agent.process().wait_log("event=own-limit-near", soon())) << agent.process().log();
+  ASSERT_TRUE(agent.process().wait_for_log("event=own-limit-near", soon()))
+      << agent.process().log();
   hog.grow(kLimit);
   EXPECT_TRUE(hog.child().wait_exit());
   const auto record = wait_oom_kill(agent, hog);
@@ -281,7 +283,8 @@ TEST(AgentOom, NamesAVictimThatIsProtected) {
                          scratch.path())));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   hog.grow(mib(64));
-  ASSERT_TRUE(agent.process().wait_log("reason=all-protected", soon())) << agent.process().log();
+  ASSERT_TRUE(agent.process().wait_for_log("reason=all-protected", soon()))
+      << agent.process().log();
   EXPECT_EQ(inaction_in(scratch, hog, agent), v1::OomKill::NO_VICTIM) << agent.process().log();
 }
 
@@ -297,7 +300,7 @@ TEST(AgentOom, NamesAGracePeriod) {
       scratch.path()));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   hog.grow(mib(72));
-  ASSERT_TRUE(agent.process().wait_log("reason=in-grace", soon())) << agent.process().log();
+  ASSERT_TRUE(agent.process().wait_for_log("reason=in-grace", soon())) << agent.process().log();
   hog.grow(kLimit);
   EXPECT_TRUE(hog.child().wait_exit());
   const auto record = wait_oom_kill(agent, hog);
@@ -335,7 +338,7 @@ TEST(AgentOom, ReportsAPortInUseAndStillGuards) {
   ASSERT_FALSE(first.failure()) << first.failure()->text();
   AgentRun second(text);
   ASSERT_FALSE(second.failure()) << second.failure()->text();
-  EXPECT_TRUE(second.process().wait_log("event=no-metrics", soon()));
+  EXPECT_TRUE(second.process().wait_for_log("event=no-metrics", soon()));
   EXPECT_THAT(second.process().log(), HasSubstr(fmt::format("127.0.0.1:{}", port)));
   EXPECT_THAT(second.process().log(), HasSubstr("in use"));
 }

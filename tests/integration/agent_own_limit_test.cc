@@ -105,14 +105,14 @@ TEST(AgentOwnLimit, WarnReportsOnceAndKillsNothing) {
   ASSERT_TRUE(hog.wait_grown());
   hog.grow(mib(4));
   ASSERT_TRUE(hog.wait_grown());
-  ASSERT_TRUE(agent.process().wait_log("event=evaluation wake=recheck", soon()));
+  ASSERT_TRUE(agent.process().wait_for_log("event=evaluation wake=recheck", soon()));
   const std::string log = agent.process().log();
   const auto first = log.find("event=own-limit-near");
   ASSERT_NE(first, std::string::npos) << log;
   EXPECT_EQ(log.find("event=own-limit-near", first + 1), std::string::npos) << log;
   EXPECT_TRUE(hog.alive());
   hog.child().reap();
-  EXPECT_TRUE(agent.process().wait_log("event=own-limit-receded", soon()));
+  EXPECT_TRUE(agent.process().wait_for_log("event=own-limit-receded", soon()));
 }
 
 // On v2 the kernel throttles it below its limit. v1 has no means for that, so the agent only warns.
@@ -124,14 +124,15 @@ TEST(AgentOwnLimit, SlowThrottlesWhereTheKernelCan) {
   if (mounts().v1) {
     EXPECT_THAT(agent.process().log(), HasSubstr("cgroup v1 has no memory.high"));
     leak.grow(pair.to_spurt_end());
-    EXPECT_TRUE(agent.process().wait_log("event=own-limit-near", soon()));
+    EXPECT_TRUE(agent.process().wait_for_log("event=own-limit-near", soon()));
     EXPECT_THAT(agent.process().log(), HasSubstr("slowed=no"));
     return;
   }
   EXPECT_EQ(pair.scratch.read(pair.limited, "memory.high"), "max\n") << "nothing is set ahead";
   // Without throttling, this is far past the limit.
   leak.leak(kSpurtEnd - mib(4), mib(32));
-  ASSERT_TRUE(agent.process().wait_log("event=own-limit-near", soon())) << agent.process().log();
+  ASSERT_TRUE(agent.process().wait_for_log("event=own-limit-near", soon()))
+      << agent.process().log();
   EXPECT_THAT(agent.process().log(), HasSubstr("slowed=yes"));
   const auto high = std::to_string((kLimit - kMargin).count) + "\n";
   for (const auto end = soon(); SystemClock().now() < end;) {
@@ -141,7 +142,7 @@ TEST(AgentOwnLimit, SlowThrottlesWhereTheKernelCan) {
   EXPECT_EQ(pair.oom_kills(), 0U);
   EXPECT_TRUE(leak.alive());
   leak.child().reap();
-  ASSERT_TRUE(agent.process().wait_log("event=own-limit-receded", soon()));
+  ASSERT_TRUE(agent.process().wait_for_log("event=own-limit-receded", soon()));
   for (const auto end = soon(); SystemClock().now() < end;) {
     if (pair.scratch.read(pair.limited, "memory.high") == "max\n") break;
   }
@@ -154,7 +155,7 @@ TEST(AgentOwnLimit, ADryRunSetsNothing) {
   AgentRun agent(pair.config("slow", "dryRun: true"));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   hog.grow(pair.to_spurt_end());
-  EXPECT_TRUE(agent.process().wait_log("event=own-limit-near", soon()));
+  EXPECT_TRUE(agent.process().wait_for_log("event=own-limit-near", soon()));
   EXPECT_THAT(agent.process().log(), HasSubstr("slowed=no"));
   EXPECT_THAT(agent.process().log(), Not(HasSubstr("slowed=yes")));
 }
@@ -166,7 +167,7 @@ TEST(AgentOwnLimit, WithoutItsClassNoWorkloadIsWatched) {
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   hog.grow(pair.to_spurt_end());
   ASSERT_TRUE(hog.wait_grown());
-  ASSERT_TRUE(agent.process().wait_log("event=evaluation wake=recheck", soon()));
+  ASSERT_TRUE(agent.process().wait_for_log("event=evaluation wake=recheck", soon()));
   EXPECT_THAT(agent.process().log(), Not(HasSubstr("own-limit")));
 }
 

@@ -155,7 +155,7 @@ TEST(AgentRecording, ReplaysByteForByte) {
     // The reload drops a part of the policy's state.
     agent.rewrite_config(scene.ring_config() + "recheckInterval: 5s\n");
     kill(agent.process().pid(), SIGHUP);
-    ASSERT_TRUE(agent.process().wait_log("event=reloaded", SystemClock().now() + kPatience));
+    ASSERT_TRUE(agent.process().wait_for_log("event=reloaded", SystemClock().now() + kPatience));
   }
   kill(agent.process().pid(), SIGTERM);
   ASSERT_TRUE(agent.process().wait_end(SystemClock().now() + kPatience));

@@ -133,7 +133,7 @@ TEST(AgentRules, AReloadWithAMistakeKeepsTheRulesetsInForce) {
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   agent.rewrite_config(scene.config(scene.ruleset("{kill: {cgroups: [/none], by: ioCost}}, ")));
   kill(agent.process().pid(), SIGHUP);
-  ASSERT_TRUE(agent.process().wait_log("reload-refused", in_time())) << agent.process().log();
+  ASSERT_TRUE(agent.process().wait_for_log("reload-refused", in_time())) << agent.process().log();
   EXPECT_THAT(agent.process().log(), HasSubstr("costs of devices"));
   scene.becomes_too_big();
   const auto record = agent.wait_kill(kPatience);
@@ -203,7 +203,8 @@ TEST(AgentRules, ProtectedWorkloadsAreNotFrozen) {
       only(scene, fmt::format("freeze: {{cgroups: [{}/*], for: 1h}}", scene.scratch.path()))));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   scene.becomes_too_big();
-  ASSERT_TRUE(agent.process().wait_log("outcome=protected", in_time())) << agent.process().log();
+  ASSERT_TRUE(agent.process().wait_for_log("outcome=protected", in_time()))
+      << agent.process().log();
   EXPECT_TRUE(wait_for_files(scene.scratch.directory(scene.small_path), -1, [&] {
     return scene.scratch.read(scene.small_path, "cgroup.freeze").starts_with("1");
   }));
@@ -218,7 +219,7 @@ TEST(AgentRules, ReclaimIsRequestedAndItsResultLogged) {
       only(scene, fmt::format("reclaim: {{cgroups: [{}], amount: 16Mi}}", scene.big_path))));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   scene.becomes_too_big();
-  EXPECT_TRUE(agent.process().wait_log("wanted_bytes=16777216", in_time()))
+  EXPECT_TRUE(agent.process().wait_for_log("wanted_bytes=16777216", in_time()))
       << agent.process().log();
   EXPECT_TRUE(scene.big.alive());
 }
@@ -229,7 +230,7 @@ TEST(AgentRules, OnV1SettingsHaveNoEffectAndTheLogStatesThat) {
   AgentRun agent(
       scene.config(only(scene, fmt::format("freeze: {{cgroups: [{}], for: 1h}}", scene.big_path))));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
-  EXPECT_TRUE(agent.process().wait_log("have no effect", in_time())) << agent.process().log();
+  EXPECT_TRUE(agent.process().wait_for_log("have no effect", in_time())) << agent.process().log();
 }
 
 TEST(AgentRules, PressureOfACgroupIsAReason) {

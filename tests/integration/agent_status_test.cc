@@ -90,8 +90,8 @@ TEST(AgentStatus, ShowsTheTimeOfEachStageOfAKill) {
   EXPECT_EQ(text.exit_code, 0) << text.errors;
   EXPECT_THAT(text.output, HasSubstr("leak"));
   EXPECT_THAT(text.output, HasSubstr("freed"));
-  EXPECT_TRUE(agent.process().wait_log(" wake_us=", SystemClock().now() + kPatience));
-  EXPECT_TRUE(agent.process().wait_log(" freed_us=", SystemClock().now() + kPatience));
+  EXPECT_TRUE(agent.process().wait_for_log(" wake_us=", SystemClock().now() + kPatience));
+  EXPECT_TRUE(agent.process().wait_for_log(" freed_us=", SystemClock().now() + kPatience));
 }
 
 // The numbers of the status are those of the message at the agent's end, and a dry run shows no
@@ -131,7 +131,7 @@ TEST(AgentStatus, CountsWhatTheStopMessageCounts) {
   EXPECT_THAT(text.output, testing::Not(HasSubstr("in-flight")));
   ASSERT_EQ(kill(agent.process().pid(), SIGTERM), 0);
   const std::string stop = "event=stop evaluations=";
-  ASSERT_TRUE(agent.process().wait_log(stop, SystemClock().now() + kPatience));
+  ASSERT_TRUE(agent.process().wait_for_log(stop, SystemClock().now() + kPatience));
   const std::string log = agent.process().log();
   const auto counted = std::stoull(log.substr(log.find(stop) + stop.size()));
   EXPECT_GE(counted, status.evaluations());
@@ -152,8 +152,8 @@ TEST(AgentStatus, CountsTheEvaluationsThatAReplayRepeats) {
   ASSERT_TRUE(agent.wait_kill()) << agent.process().log();
   ASSERT_EQ(kill(agent.process().pid(), SIGTERM), 0);
   const std::string stop = "event=stop evaluations=";
-  ASSERT_TRUE(agent.process().wait_log(stop, SystemClock().now() + kPatience));
-  ASSERT_TRUE(agent.process().wait_log("event=recording", SystemClock().now() + kPatience));
+  ASSERT_TRUE(agent.process().wait_for_log(stop, SystemClock().now() + kPatience));
+  ASSERT_TRUE(agent.process().wait_for_log("event=recording", SystemClock().now() + kPatience));
   const std::string log = agent.process().log();
   const auto counted = std::stoull(log.substr(log.find(stop) + stop.size()));
   const Ran replayed = run_forestall({"replay", ring});
@@ -228,8 +228,8 @@ TEST(AgentStatus, ReportsThatNothingMayBeKilledAndWhatChangesIt) {
   AgentRun agent("pods: {enabled: false}\n");
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   const MonotonicTime soon = SystemClock().now() + kPatience;
-  EXPECT_TRUE(agent.process().wait_log("event=no-candidates protected=0 problem=", soon));
-  EXPECT_TRUE(agent.process().wait_log("event=example line=workloads:", soon));
+  EXPECT_TRUE(agent.process().wait_for_log("event=no-candidates protected=0 problem=", soon));
+  EXPECT_TRUE(agent.process().wait_for_log("event=example line=workloads:", soon));
   (void)status_of(agent);  // it has evaluated
   const Ran text = run_forestall({"status", "--run-dir", run_directory(agent)});
   EXPECT_EQ(text.exit_code, 0) << text.errors;
@@ -241,7 +241,7 @@ TEST(AgentStatus, TheLinesThatChangeItCanBePastedFromTheLog) {
   AgentRun agent("pods: {enabled: false}\n", {}, {"--log-format", "text"});
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   const MonotonicTime soon = SystemClock().now() + kPatience;
-  EXPECT_TRUE(agent.process().wait_log("NAME.service}", soon));
+  EXPECT_TRUE(agent.process().wait_for_log("NAME.service}", soon));
   std::string lines;
   for (const std::string_view each : kWorkloadExample) lines += "\n" + std::string(each);
   EXPECT_THAT(agent.process().log(),

@@ -290,7 +290,7 @@ TEST(Agent, BadConfigOnReloadLeavesTheOldInForce) {
   agent.rewrite_config("evictonHard: {memory.available: 1Mi}\n");
   kill(agent.process().pid(), SIGHUP);
   const MonotonicTime deadline = SystemClock().now() + kPatience;
-  ASSERT_TRUE(agent.process().wait_log("reload-refused", deadline)) << agent.process().log();
+  ASSERT_TRUE(agent.process().wait_for_log("reload-refused", deadline)) << agent.process().log();
   EXPECT_NE(agent.process().log().find("config.yaml:1:1"), std::string::npos)
       << agent.process().log();
   EXPECT_NE(metrics().find("\nforestall_config_last_reload_successful 0\n"), std::string::npos);
@@ -308,7 +308,7 @@ TEST(Agent, GoodConfigOnReloadTakesEffect) {
   agent.rewrite_config(node.config());
   kill(agent.process().pid(), SIGHUP);
   const MonotonicTime deadline = SystemClock().now() + kPatience;
-  ASSERT_TRUE(agent.process().wait_log("event=reloaded", deadline)) << agent.process().log();
+  ASSERT_TRUE(agent.process().wait_for_log("event=reloaded", deadline)) << agent.process().log();
   node.leak(leak);
   const auto record = agent.wait_kill();
   ASSERT_TRUE(record) << agent.process().log();
@@ -323,7 +323,7 @@ TEST(Agent, LogsInTheSelectedFormat) {
   for (const auto& [format, start] : kStarts) {
     AgentRun agent("evictionHard: {}\npods: {enabled: false}\n", {}, {"--log-format", format});
     ASSERT_FALSE(agent.failure()) << agent.failure()->text();
-    EXPECT_TRUE(agent.process().wait_log(start, SystemClock().now() + kPatience))
+    EXPECT_TRUE(agent.process().wait_for_log(start, SystemClock().now() + kPatience))
         << agent.process().log();
   }
 }
@@ -375,7 +375,7 @@ TEST(Agent, KilledAgentLeavesRoomForTheNext) {
   ASSERT_TRUE(next) << next.error().text();
   node.leak(leak);
   const MonotonicTime patience = SystemClock().now() + kPatience;
-  ASSERT_TRUE(next->wait_log("event=outcome", patience)) << next->log();
+  ASSERT_TRUE(next->wait_for_log("event=outcome", patience)) << next->log();
   EXPECT_TRUE(killed(leak.child()));
   EXPECT_EQ(node.oom_kills(), 0u);
 }

@@ -51,7 +51,8 @@ TEST_F(AgentTrust, KeepsTheConfigurationInForceIfAReloadFindsOne) {
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   ASSERT_EQ(::chmod((agent.directory() / "config.yaml").c_str(), 0666), 0);
   ASSERT_EQ(::kill(agent.process().pid(), SIGHUP), 0);
-  EXPECT_TRUE(agent.process().wait_log("event=reload-refused", SystemClock().now() + kPatience));
+  EXPECT_TRUE(
+      agent.process().wait_for_log("event=reload-refused", SystemClock().now() + kPatience));
   EXPECT_THAT(agent.process().log(), HasSubstr("with mode 0666"));
 }
 
@@ -64,7 +65,7 @@ TEST_F(AgentTrust, FollowsThePodList) {
   AgentRun agent("dryRun: true\npodList: " + (files_ / "pods.json") + "\n");
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   files_.write("pods.json", R"({"kind": "PodList", "items": []})");
-  EXPECT_TRUE(agent.process().wait_log("event=pod-list ", SystemClock().now() + kPatience));
+  EXPECT_TRUE(agent.process().wait_for_log("event=pod-list ", SystemClock().now() + kPatience));
   EXPECT_THAT(agent.process().log(), HasSubstr("pods=0"));
 }
 

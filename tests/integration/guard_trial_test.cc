@@ -132,7 +132,7 @@ Ending try_once(const Node& node, AgentRun& agent, const Cast& cast, Bytes spurt
   const pid_t agent_pid = agent.process().pid();
   const pid_t victim_pid = cast.victim.pid();
   const auto listed = fmt::format("first={}", victim_pid);
-  if (!agent.process().wait_log(listed, SystemClock().now() + kPatience) || !stop(agent_pid)) {
+  if (!agent.process().wait_for_log(listed, SystemClock().now() + kPatience) || !stop(agent_pid)) {
     return Ending::missed;
   }
   const MonotonicTime stopped = SystemClock().now();
@@ -219,7 +219,8 @@ TEST(GuardTrial, KillsTheGrowingBeforeTheLargeWorkload) {
   AgentRun agent(node.config("none", "ranking: kubelet+growth\n"));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   const auto wait_first = [&](pid_t pid) {
-    return agent.process().wait_log(fmt::format("first={}", pid), SystemClock().now() + kPatience);
+    return agent.process().wait_for_log(fmt::format("first={}", pid),
+                                        SystemClock().now() + kPatience);
   };
   ASSERT_TRUE(wait_first(large.pid())) << agent.process().log();
   leak.grow(mib(6));

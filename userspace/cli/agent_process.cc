@@ -136,7 +136,7 @@ std::string AgentProcess::log() const {
   return text_of(log_path_);
 }
 
-bool AgentProcess::wait_log(const std::string& text, MonotonicTime deadline) const {
+bool AgentProcess::wait_for_log(const std::string& text, MonotonicTime deadline) const {
   const UniqueFd watch(inotify_init1(IN_CLOEXEC));
   if (!watch || inotify_add_watch(watch.get(), log_path_.c_str(), IN_MODIFY) < 0) return false;
   const SystemClock clock;

@@ -34,7 +34,7 @@ class AgentProcess {
   // The log up to now.
   [[nodiscard]] std::string log() const;
   // Waits until a line of the log contains `text`. Returns false at the deadline.
-  [[nodiscard]] bool wait_log(const std::string& text, MonotonicTime deadline) const;
+  [[nodiscard]] bool wait_for_log(const std::string& text, MonotonicTime deadline) const;
   // Waits for the exit of the agent and returns its wait status; nothing at the deadline.
   [[nodiscard]] std::optional<int> wait_end(MonotonicTime deadline);
 

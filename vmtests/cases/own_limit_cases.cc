@@ -65,7 +65,8 @@ class OwnLimit : public ::testing::Test {
   // A leak that the agent has throttled.
   void slow_down(Hog& leak, AgentRun& agent) const {
     leak.leak(kPast - scratch_.usage(workload_), kPace);
-    ASSERT_TRUE(agent.process().wait_log("event=own-limit-near", soon())) << agent.process().log();
+    ASSERT_TRUE(agent.process().wait_for_log("event=own-limit-near", soon()))
+        << agent.process().log();
     EXPECT_THAT(agent.process().log(), testing::HasSubstr("slowed=yes"));
     ASSERT_TRUE(wait_high(kThrottle)) << high();
   }
@@ -84,7 +85,7 @@ TEST_F(OwnLimit, SlowedUntilItRecedesAndThenLetGo) {
   slow_down(*leak, agent);
   EXPECT_TRUE(leak->alive());
   leak.reset();
-  ASSERT_TRUE(agent.process().wait_log("event=own-limit-receded", soon()));
+  ASSERT_TRUE(agent.process().wait_for_log("event=own-limit-receded", soon()));
   EXPECT_TRUE(wait_high(kBefore)) << high();
   EXPECT_TRUE(stays.alive());
   EXPECT_EQ(oom_kills(), 0U);
@@ -124,7 +125,8 @@ TEST_F(OwnLimit, WarnSetsNothing) {
   const Hog hog(scratch_, workload_, kPast);
   AgentRun agent(config("warn"));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
-  ASSERT_TRUE(agent.process().wait_log("event=own-limit-near", soon())) << agent.process().log();
+  ASSERT_TRUE(agent.process().wait_for_log("event=own-limit-near", soon()))
+      << agent.process().log();
   EXPECT_THAT(agent.process().log(), testing::HasSubstr("slowed=no"));
   EXPECT_EQ(high(), std::to_string(kBefore.count) + "\n");
   EXPECT_TRUE(hog.alive());

@@ -91,7 +91,7 @@ class CoreReady : public CoreOnFiles {
       ASSERT_TRUE(watchdog) << watchdog.error().text();
       watchdog_ = std::move(watchdog).value();
     }
-    if (scanner_) observer_->make_spare_tree();
+    if (scanner_) observer_->make_standby_tree();
     CoreOnFiles::start(Parts{.clock = clock_,
                              .tree = tree_,
                              .observer = *observer_,
@@ -436,7 +436,7 @@ TEST_F(CoreReadyDuringAScan, TreeThatLacksAChangeForHalfASecondIsListed) {
   EXPECT_EQ(known(), 3U);
 }
 
-// The tree in use has what the spare one could not list.
+// The tree in use has what the standby tree could not list.
 TEST_F(CoreReadyDuringAScan, AScanThatCouldNotListAllIsNotUsed) {
   scanner_->held = false;
   core_->tree_ready();

@@ -78,7 +78,7 @@ class SamplingTest : public ::testing::Test {
 
 TEST_F(SamplingTest, ARemovalBetweenTurnsLeavesNoWorkloadWithoutABaseline) {
   GrowthWatch growth(clock_, *observer_);
-  growth.evaluate_calm(config_);
+  growth.begin_sampling(config_);
   for (int turn = 0; turn < kRemoved + 2; ++turn) growth.work();
   ASSERT_TRUE(growth.next_due()) << "some are left";
   remove(kRemoved);
@@ -93,7 +93,7 @@ TEST_F(SamplingTest, ARemovalBetweenTurnsLeavesNoWorkloadWithoutABaseline) {
 
 TEST_F(SamplingTest, TheBaselineIsCompleteAlthoughWorkloadsComeFasterThanTheyAreSampled) {
   GrowthWatch growth(clock_, *observer_);
-  growth.evaluate_calm(config_);
+  growth.begin_sampling(config_);
   growth.work();
   ASSERT_TRUE(growth.next_due());
   make(kWorkloads);

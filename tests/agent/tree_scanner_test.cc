@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread refreshes the spare tree while the loop reads by the other one.
+// A thread refreshes the standby tree while the loop reads by the other one.
 #include "agent/tree_scanner.h"
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@ bool is_readable(int fd, Duration patience) {
 
 class TreeScannerTest : public ::testing::Test {
  protected:
-  // The cgroups that exist by now, with a spare tree, and a scanner.
+  // The cgroups that exist by now, with a standby tree, and a scanner.
   void open() {
     auto found = kernel::CgroupTree::discover(files_ / "cgroup");
     ASSERT_TRUE(found) << found.error().text();
@@ -41,7 +41,7 @@ class TreeScannerTest : public ::testing::Test {
     auto observer = sources::Observer::create(tree_, config, files_ / "proc");
     ASSERT_TRUE(observer) << observer.error().text();
     observer_ = std::move(observer).value();
-    observer_->make_spare_tree();
+    observer_->make_standby_tree();
     auto scanner = TreeScannerThread::create();
     ASSERT_TRUE(scanner) << scanner.error().text();
     scanner_ = std::move(scanner).value();
@@ -53,12 +53,12 @@ class TreeScannerTest : public ::testing::Test {
   std::unique_ptr<TreeScannerThread> scanner_;
 };
 
-TEST_F(TreeScannerTest, RefreshesTheSpareTreeWhileTheOtherIsRead) {
+TEST_F(TreeScannerTest, RefreshesTheStandbyTreeWhileTheOtherIsRead) {
   open();
   EXPECT_FALSE(scanner_->finish());
   for (int round = 1; round <= 20; ++round) {
     files_.set_group("/w" + std::to_string(round), 100, 10);
-    scanner_->start(observer_->take_spare_tree());
+    scanner_->start(observer_->take_standby_tree());
     const auto sampled = [&] {
       Observation read;
       observer_->add_workloads(read, {}, sources::kUnscored);
@@ -87,7 +87,7 @@ TEST_F(TreeScannerTest, EndsAScanBetweenTwoWorkloads) {
     ASSERT_EQ(::mkfifo(pipes.back().c_str(), 0600), 0);
   }
   open();
-  scanner_->start(observer_->take_spare_tree());
+  scanner_->start(observer_->take_standby_tree());
   std::set<std::string> served;
   const auto serve = [&] {
     for (const std::string& each : pipes) {

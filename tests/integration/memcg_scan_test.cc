@@ -365,7 +365,7 @@ class WorkloadPassTest : public MemcgScanTest {
     Config config;
     config.workloads.push_back({groups_.path() + "/*", {}, {}, {}, false});
     observer_ = sources::Observer::create(tree_, config).value();
-    observer_->make_spare_tree();
+    observer_->make_standby_tree();
     observer_->refresh();
     const auto directory = tree_.open(groups_.path()).value();
     ASSERT_TRUE(scan_->begin_at(directory.fd()).ok());
@@ -419,9 +419,9 @@ TEST_F(WorkloadPassTest, ASampleIsTakenAgainFromANewPass) {
 TEST_F(WorkloadPassTest, AnExchangedTreeUsesThePass) {
   ASSERT_EQ(sample(scan_.get()).size(), 3U);
   EXPECT_EQ(scan_->all().size(), 5U);
-  auto spare = observer_->take_spare_tree();
-  spare->refresh();
-  observer_->exchange_tree(std::move(spare));
+  auto standby = observer_->take_standby_tree();
+  standby->refresh();
+  observer_->exchange_tree(std::move(standby));
   groups_.remove_child(groups_.path() + "/a/inner");
   const auto directory = tree_.open(paths_[2]).value();
   ASSERT_TRUE(scan_->begin_at(directory.fd()).ok());

@@ -217,7 +217,7 @@ TEST(GrowthBaselineTest, ACgroupsWarningDoesNotAffectOthers) {
 
 TEST(GrowthBaselineTest, TheFirstWarningCountsUntilItIsOver) {
   GrowthBaseline baseline;
-  baseline.calm({workload("/a", mib(10))}, second(1));
+  baseline.take_before_warning({workload("/a", mib(10))}, second(1));
   EXPECT_EQ(growth_of(baseline, workload("/a", mib(50))), mib(40));
   EXPECT_FALSE(baseline.warned());
   baseline.take({workload("/a", mib(20))}, second(2));
@@ -225,8 +225,8 @@ TEST(GrowthBaselineTest, TheFirstWarningCountsUntilItIsOver) {
   EXPECT_TRUE(baseline.warned());
   EXPECT_EQ(baseline.taken_at(), second(2));
   EXPECT_EQ(growth_of(baseline, workload("/a", mib(50))), mib(30));
-  baseline.calm({workload("/a", mib(49))}, second(4));
-  EXPECT_EQ(growth_of(baseline, workload("/a", mib(50))), mib(30)) << "it is not calm";
+  baseline.take_before_warning({workload("/a", mib(49))}, second(4));
+  EXPECT_EQ(growth_of(baseline, workload("/a", mib(50))), mib(30)) << "it has grown";
   baseline.forget();
   EXPECT_EQ(growth_of(baseline, workload("/a", mib(50))), mib(1));
   baseline.take({workload("/a", mib(50))}, second(5));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A spare tree that was refreshed elsewhere takes the place of the one in use. The tree is files.
+// A standby tree that was refreshed elsewhere takes the place of the one in use. The tree is files.
 #include "sources/held_tree.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class HeldTreeTest : public ::testing::Test {
     auto observer = Observer::create(tree_, config, files_ / "proc");
     ASSERT_TRUE(observer) << observer.error().text();
     observer_ = std::move(observer).value();
-    observer_->make_spare_tree();
+    observer_->make_standby_tree();
     make("/w/a", 100);
     observer_->refresh();
   }
@@ -36,10 +36,10 @@ class HeldTreeTest : public ::testing::Test {
     return *observation.workloads;
   }
   void exchange() {
-    auto spare = observer_->take_spare_tree();
-    ASSERT_NE(spare, nullptr);
-    spare->refresh();
-    observer_->exchange_tree(std::move(spare));
+    auto standby = observer_->take_standby_tree();
+    ASSERT_NE(standby, nullptr);
+    standby->refresh();
+    observer_->exchange_tree(std::move(standby));
   }
 
   test::SmallNode files_{"/w"};
@@ -57,10 +57,10 @@ TEST_F(HeldTreeTest, WorkloadsOfTheExchangedTreeAreRead) {
   EXPECT_EQ(samples[1].usage, Bytes{200});
 }
 
-TEST_F(HeldTreeTest, ThereIsOneSpareTree) {
-  const auto spare = observer_->take_spare_tree();
-  EXPECT_NE(spare, nullptr);
-  EXPECT_EQ(observer_->take_spare_tree(), nullptr);
+TEST_F(HeldTreeTest, ThereIsOneStandbyTree) {
+  const auto standby = observer_->take_standby_tree();
+  EXPECT_NE(standby, nullptr);
+  EXPECT_EQ(observer_->take_standby_tree(), nullptr);
 }
 
 // Else memory.stat would be read again for each workload after an exchange.
@@ -73,7 +73,7 @@ TEST_F(HeldTreeTest, LastReadingsAreTakenOver) {
   EXPECT_EQ(observation.workloads->front().inactive_file, Bytes{10}) << "usage stood still";
 }
 
-// The spare tree was in use before the other one: its own readings are old.
+// The standby tree was in use before the other one: its own readings are old.
 TEST_F(HeldTreeTest, ReadingsOfAnEarlierUseAreNotUsed) {
   Observation observation;
   observation.workloads = sample();
@@ -98,21 +98,21 @@ TEST_F(HeldTreeTest, ExchangeIsAChangeOnlyIfTheWorkloadsDiffer) {
 
 // It would otherwise replace a tree that holds more.
 TEST_F(HeldTreeTest, ARefreshThatCannotListIsIncomplete) {
-  const auto spare = observer_->take_spare_tree();
+  const auto standby = observer_->take_standby_tree();
   {
     const test::DescriptorsUsedUp none;
-    spare->refresh();
+    standby->refresh();
   }
-  EXPECT_FALSE(spare->complete());
-  spare->refresh();
-  EXPECT_TRUE(spare->complete());
+  EXPECT_FALSE(standby->complete());
+  standby->refresh();
+  EXPECT_TRUE(standby->complete());
 }
 
 TEST_F(HeldTreeTest, CgroupsThatCameSinceItsRefreshAreReported) {
-  auto spare = observer_->take_spare_tree();
-  spare->refresh();
+  auto standby = observer_->take_standby_tree();
+  standby->refresh();
   make("/w/b", 200);
-  observer_->exchange_tree(std::move(spare));
+  observer_->exchange_tree(std::move(standby));
   EXPECT_TRUE(observer_->has_new_cgroups());
   const auto came = observer_->new_cgroups();
   ASSERT_TRUE(came);

@@ -108,14 +108,14 @@ TEST_F(ObserverMany, TwoTreesWithOwnLimitsLeaveAQuarterOfTheDescriptors) {
   threshold.own_limits_of = WorkloadClass::other;
   config.thresholds = {threshold};
   observer_->configure(config);
-  observer_->make_spare_tree();
+  observer_->make_standby_tree();
   const std::ptrdiff_t before = open_files();
   observer_->refresh();
-  auto spare = observer_->take_spare_tree();
-  spare->refresh();
-  EXPECT_TRUE(spare->complete());
+  auto standby = observer_->take_standby_tree();
+  standby->refresh();
+  EXPECT_TRUE(standby->complete());
   EXPECT_LE(open_files() - before, static_cast<std::ptrdiff_t>(kDescriptors * 3 / 4));
-  observer_->exchange_tree(std::move(spare));
+  observer_->exchange_tree(std::move(standby));
   EXPECT_EQ(samples().size(), static_cast<std::size_t>(kWorkloads));
 }
 

@@ -91,7 +91,7 @@ void Core::start() {
   tree_.refresh_changed();
   effects_.configured(config_);
   pods_.reconcile();
-  growth_.evaluate_calm(config_);
+  growth_.begin_sampling(config_);
   while (growth_.next_due()) growth_.work();
   evaluate(WakeSource::startup);
 }
@@ -199,7 +199,7 @@ void Core::time_passed() {
   if (is_due(rules_.next_due(), now)) rules_.start(now);
   const Wake recheck{WakeSource::recheck, now, {}, {}};
   if (preparation_.pre_rank(now)) round_.run(recheck);
-  preparation_.sample_calm(now);
+  preparation_.sample_for_growth(now);
   if (scheduler_.deadline_due(now)) round_.run(Wake{WakeSource::deadline, now, {}, {}});
   const bool pass_due = is_due(reporter_.next_pass(), now);
   if (pass_due) reporter_.begin_pass(now);

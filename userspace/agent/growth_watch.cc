@@ -11,9 +11,10 @@ constexpr int kBudget = 1000;
 
 }  // namespace
 
-void GrowthWatch::evaluate_calm(const Config& config) {
+void GrowthWatch::begin_sampling(const Config& config) {
   const MonotonicTime began = clock_.now();
-  if (config.ranking != Ranking::kubelet_growth || baseline_.warned() || began < calm_due_) return;
+  if (config.ranking != Ranking::kubelet_growth || baseline_.warned() || began < sampling_due_)
+    return;
   if (!sampling_) sampling_ = Sampling{began, observer_.workload_changes()};
 }
 
@@ -30,8 +31,8 @@ void GrowthWatch::work() {
   const MonotonicTime ended = clock_.now();
   sampling_->took += ended - began;
   if (more) return;
-  baseline_.calm(*sampling_->read.workloads, sampling_->began);
-  calm_due_ = ended + sampling_->took * kBudget;
+  baseline_.take_before_warning(*sampling_->read.workloads, sampling_->began);
+  sampling_due_ = ended + sampling_->took * kBudget;
   sampling_.reset();
 }
 

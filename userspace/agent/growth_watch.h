@@ -30,7 +30,7 @@ class GrowthWatch {
       : clock_(clock), observer_(observer) {}
 
   // No threshold is met: begins to sample the workloads if the budget allows.
-  void evaluate_calm(const Config& config);
+  void begin_sampling(const Config& config);
   // When work() is due; nothing while no sampling has begun.
   [[nodiscard]] std::optional<MonotonicTime> next_due() const {
     return sampling_ ? std::optional(sampling_->began) : std::nullopt;
@@ -67,7 +67,7 @@ class GrowthWatch {
   sources::Observer& observer_;
   std::optional<Sampling> sampling_;
   policy::GrowthBaseline baseline_;
-  MonotonicTime calm_due_;
+  MonotonicTime sampling_due_;
 };
 
 }  // namespace forestall::agent

@@ -96,7 +96,7 @@ bool KillController::may_complete(const WorkloadSample& victim) {
   parts_.tree.refresh();
   Observation around;
   parts_.observer.add_workloads(around, victim.workload.path);
-  if (!policy::ProtectedPaths(*around.workloads).spares(victim.workload)) return true;
+  if (!policy::ProtectedPaths(*around.workloads).protects(victim.workload)) return true;
   problems_.warn(victim.workload.path +
                  ": killed, and not completed: a protected workload has come there since");
   return false;

@@ -25,11 +25,11 @@ bool PreparationController::pre_rank(MonotonicTime now) {
   return false;
 }
 
-void PreparationController::sample_calm(MonotonicTime now) {
+void PreparationController::sample_for_growth(MonotonicTime now) {
   const auto due = parts_.growth.next_due();
   if (!due || *due > now) return;
   const exports::LoopWorkScope work_scope(parts_.agent.counts->work, exports::LoopWork::sample);
-  if (is_calm()) {
+  if (is_outside_warning_zones()) {
     parts_.growth.work();
   } else {
     parts_.growth.stop();
@@ -37,10 +37,10 @@ void PreparationController::sample_calm(MonotonicTime now) {
 }
 
 void PreparationController::rechecked() {
-  if (is_calm()) parts_.growth.evaluate_calm(parts_.config);
+  if (is_outside_warning_zones()) parts_.growth.begin_sampling(parts_.config);
 }
 
-bool PreparationController::is_calm() const {
+bool PreparationController::is_outside_warning_zones() const {
   return !parts_.scheduler.awaits_retry() && parts_.victim_cache.subjects().empty();
 }
 

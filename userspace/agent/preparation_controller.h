@@ -34,17 +34,17 @@ class PreparationController {
  public:
   explicit PreparationController(const PreparationParts& parts) : parts_(parts) {}
 
-  // When pre_rank() or sample_calm() is due.
+  // When pre_rank() or sample_for_growth() is due.
   [[nodiscard]] std::optional<MonotonicTime> next_due() const;
   // Ranks for a turn, if that is due. True: an evaluation has to begin the next list.
   [[nodiscard]] bool pre_rank(MonotonicTime now);
   // Samples the workloads for a turn, if that is due.
-  void sample_calm(MonotonicTime now);
+  void sample_for_growth(MonotonicTime now);
   // The tree was rechecked and evaluated: while no memory is short, a sampling begins.
   void rechecked();
 
  private:
-  [[nodiscard]] bool is_calm() const;
+  [[nodiscard]] bool is_outside_warning_zones() const;
 
   const PreparationParts parts_;
 };

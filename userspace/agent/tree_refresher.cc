@@ -73,7 +73,7 @@ void TreeRefresher::listed(const std::vector<SourceNote>& notes, std::uint64_t c
 
 void TreeRefresher::scan() {
   if (scan_began_) return;
-  auto tree = scanner_.exists() ? observer_.take_spare_tree() : nullptr;
+  auto tree = scanner_.exists() ? observer_.take_standby_tree() : nullptr;
   if (tree == nullptr) return refresh();
   scan_began_ = clock_.now();
   scanned_since_ = std::exchange(changed_since_, std::nullopt);
@@ -86,12 +86,12 @@ bool TreeRefresher::take_scan() {
   if (!scan) return false;
   const MonotonicTime began = *std::exchange(scan_began_, std::nullopt);
   if (began < listed_from_) {
-    observer_.put_spare_tree(std::move(scan->tree));
+    observer_.put_standby_tree(std::move(scan->tree));
     return false;
   }
   if (!scan->tree->complete()) {
     // The tree in use holds more of what could not be listed.
-    observer_.put_spare_tree(std::move(scan->tree));
+    observer_.put_standby_tree(std::move(scan->tree));
     refresh();
     return true;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refreshes the observer's spare tree (sources/held_tree.h) on a thread of its own, below the
+// Refreshes the observer's standby tree (sources/held_tree.h) on a thread of its own, below the
 // loop's priority. Listing and opening cgroups waits for kernfs locks that any tenant takes; the
 // loop then only exchanges the trees.
 //

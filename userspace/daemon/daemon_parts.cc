@@ -88,7 +88,7 @@ void build_scanner(DaemonParts& parts, exports::Log& log) {
     return;
   }
   parts.scanner = std::move(*scanner);
-  parts.observer->make_spare_tree();
+  parts.observer->make_standby_tree();
 }
 
 void build_guard(DaemonParts& parts, agent::ProbedHost& host, const Config& config,

@@ -17,7 +17,7 @@ class ClusterSnapshotReader {
   ClusterSnapshotReader() = default;
 
   // Adds the objects of a text; kinds that no rule uses are skipped. Errors begin with LINE:COLUMN
-  // and name the object. With spare capacity of kJsonPadding the text is not copied.
+  // and name the object. With unused capacity of kJsonPadding the text is not copied.
   [[nodiscard]] Result<void> add(std::string text);
 
   // Sorted, for the plan at `now_ns`. REQUIRES: called once.

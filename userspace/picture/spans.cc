@@ -23,11 +23,12 @@ std::string name_of(const Evidence& evidence) {
 void Spans::take(std::int64_t at_us, const Decision& decision) {
   for (Open& each : open_) each.still = false;
   for (const ConditionStatus& each : decision.conditions) {
-    if (each.status) hold(internal::Span::CONDITION, std::string(to_string(each.condition)), at_us);
+    if (each.status)
+      extend(internal::Span::CONDITION, std::string(to_string(each.condition)), at_us);
   }
   for (const Evidence& each : decision.evidence) {
     if (each.met)
-      hold(each.driving ? internal::Span::MET : internal::Span::GRACE, name_of(each), at_us);
+      extend(each.driving ? internal::Span::MET : internal::Span::GRACE, name_of(each), at_us);
   }
   std::erase_if(open_, [&](const Open& each) {
     if (!each.still) spans_[each.span].set_to_us(at_us);
@@ -35,7 +36,7 @@ void Spans::take(std::int64_t at_us, const Decision& decision) {
   });
 }
 
-void Spans::hold(internal::Span::Kind kind, std::string name, std::int64_t at_us) {
+void Spans::extend(internal::Span::Kind kind, std::string name, std::int64_t at_us) {
   for (Open& each : open_) {
     if (each.kind != kind || each.name != name) continue;
     each.still = true;

@@ -33,7 +33,7 @@ class Spans {
     std::size_t span = 0;  // index into spans_
     bool still = false;    // seen in the current evaluation
   };
-  void hold(internal::Span::Kind kind, std::string name, std::int64_t at_us);
+  void extend(internal::Span::Kind kind, std::string name, std::int64_t at_us);
   void make_room();
 
   std::size_t spans_max_;

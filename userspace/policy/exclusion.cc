@@ -40,7 +40,7 @@ bool Exclusions::dying_around(std::string_view path) const {
 
 Exclusion Exclusions::of(const WorkloadSample& sample) const {
   const Workload& workload = sample.workload;
-  if (protected_.spares(workload)) return Exclusion::is_protected;
+  if (protected_.protects(workload)) return Exclusion::is_protected;
   if (std::binary_search(in_flight_.begin(), in_flight_.end(), workload.cgroup) ||
       dying_around(workload.path)) {
     return Exclusion::kill_in_flight;

@@ -52,10 +52,11 @@ void GrowthBaseline::take(const std::vector<WorkloadSample>& samples, MonotonicT
   warning_.add(samples, scope);
 }
 
-void GrowthBaseline::calm(const std::vector<WorkloadSample>& samples, MonotonicTime at) {
-  calm_ = {};
-  calm_.at = at;
-  calm_.add(samples, {});
+void GrowthBaseline::take_before_warning(const std::vector<WorkloadSample>& samples,
+                                         MonotonicTime at) {
+  before_warning_ = {};
+  before_warning_.at = at;
+  before_warning_.add(samples, {});
 }
 
 void GrowthBaseline::forget() {

@@ -3,11 +3,11 @@
 //
 // The baseline is taken when a warning line is first crossed and stays until usage is below it
 // again: memory charged in between caused the crossing. A spike may reach the threshold before
-// anything was read at the warning line; until then the last calm evaluation is the baseline.
+// anything was read at the warning line; until then the last sampling before it is the baseline.
 // Without either, growth is unknown and the ranking is kubelet's.
 //
-// Pure and single-threaded. Holds one number per workload. Allocates only in take() and calm(),
-// which are not on the path to a kill.
+// Pure and single-threaded. Holds one number per workload. Allocates only in take() and
+// take_before_warning(), which are not on the path to a kill.
 #pragma once
 
 #include <cstddef>
@@ -30,10 +30,10 @@ class GrowthBaseline {
   // workloads of an earlier scope are left unchanged.
   void take(const std::vector<WorkloadSample>& samples, MonotonicTime at,
             std::string_view scope = {});
-  // No line is crossed: `samples` of all workloads. Replaces those of the previous calm evaluation.
-  void calm(const std::vector<WorkloadSample>& samples, MonotonicTime at);
-  // Usage is below every warning line: the next warning takes a new baseline. The last calm
-  // evaluation stays.
+  // No line is crossed: `samples` of all workloads. Replaces those of the previous call.
+  void take_before_warning(const std::vector<WorkloadSample>& samples, MonotonicTime at);
+  // Usage is below every warning line: the next warning takes a new baseline. The last
+  // sampling before the warning stays.
   void forget();
 
   // Sets `growth` of each sample: its working set minus the baseline's, floored at 0. A workload
@@ -62,10 +62,10 @@ class GrowthBaseline {
     [[nodiscard]] std::optional<Bytes> growth_of(const WorkloadSample& sample) const;
   };
 
-  [[nodiscard]] const Figures& in_force() const { return warned() ? warning_ : calm_; }
+  [[nodiscard]] const Figures& in_force() const { return warned() ? warning_ : before_warning_; }
 
   Figures warning_;
-  Figures calm_;
+  Figures before_warning_;
 };
 
 }  // namespace forestall::policy

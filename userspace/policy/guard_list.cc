@@ -79,7 +79,7 @@ Bytes total_growth(const std::vector<Candidate>& considered) {
 
 // The predicted memory of a victim at the line. Growing workloads are assumed to fill the remaining
 // headroom in proportion to their growth so far. Otherwise a growing workload, still small when it
-// is listed, would be grouped with a calm neighbour.
+// is listed, would be grouped with a neighbour that does not grow.
 Bytes held_at_line(const Candidate& candidate, Bytes expected, Bytes growth,
                    const GuardOrder& order) {
   if (growth <= Bytes{0} || order.headroom <= Bytes{0}) return expected;
@@ -98,22 +98,22 @@ class GuardLimit {
   GuardLimit(const Config& config, const Observation& observation, const Listing& listing)
       : damage_(config, listing.driving, observation, listing.order.considered, {}),
         rate_(config, observation),
-        spares_requests_(listing.order.cgroup != CgroupId{} || damage_.facts().kills > 0) {}
+        excludes_within_request_(listing.order.cgroup != CgroupId{} || damage_.facts().kills > 0) {}
 
   bool admit(const Candidate& candidate) {
     if (damage_.reason(candidate)) return false;
-    if (spares_requests_ && is_within_request(candidate.key)) return false;
+    if (excludes_within_request_ && is_within_request(candidate.key)) return false;
     const WorkloadClass of = workload_class_at(candidate.sample.workload.path);
     if (rate_.is_reached(of)) return false;
     rate_.add(of);
-    spares_requests_ = true;
+    excludes_within_request_ = true;
     return true;
   }
 
  private:
   DamageLimit damage_;
   KillRate rate_;  // with the victims that are listed
-  bool spares_requests_;
+  bool excludes_within_request_;
 };
 
 // Fills in the victims, first groups first: each as large as the need, or all there are.

@@ -62,7 +62,7 @@ ProtectedPaths::ProtectedPaths(const std::vector<WorkloadSample>& workloads) {
   sort_unique(whole_);
 }
 
-bool ProtectedPaths::spares(const Workload& workload) const {
+bool ProtectedPaths::protects(const Workload& workload) const {
   if (protection_of(workload) != Protection::none) return true;
   if (around_.empty() && whole_.empty()) return false;
   if (contains(around_, workload.path)) return true;

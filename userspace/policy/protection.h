@@ -35,7 +35,7 @@ class ProtectedPaths {
   // `workloads` must outlive the object.
   explicit ProtectedPaths(const std::vector<WorkloadSample>& workloads);
 
-  [[nodiscard]] bool spares(const Workload& workload) const;
+  [[nodiscard]] bool protects(const Workload& workload) const;
 
  private:
   std::vector<std::string_view> around_;  // ancestors of protected workloads; sorted

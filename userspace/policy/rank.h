@@ -22,11 +22,12 @@
 // With Ranking::kubelet_growth, for memory only, a rule between 3 and 4:
 // 3a. growth: the workload that grew more since the warning line was crossed goes first.
 // Reason: several workloads that grow at once are each still small when memory runs out. Ranking by
-// size then selects a large, calm workload; in a benchmark, agents that rank by size killed such a
-// bystander in 8 of 9 spikes. Request and priority still come first. Growth below max(1 MiB, 1/64
-// of the largest) is noise and counts as 0, so that over-request decides among calm workloads, and
-// among all while growth is unknown. The largest growth is that of all candidates, including
-// protected ones and victims: memory did not go to workloads with small growth in comparison.
+// size then selects a large workload that does not grow; in a benchmark, agents that rank by size
+// killed such a bystander in 8 of 9 spikes. Request and priority still come first. Growth below
+// max(1 MiB, 1/64 of the largest) is noise and counts as 0, so that over-request decides among
+// workloads that do not grow, and among all while growth is unknown. The largest growth is that of
+// all candidates, including protected ones and victims: memory did not go to workloads with small
+// growth in comparison.
 //
 // With Ranking::kernel, for memory only, a rule before those:
 // 0. kernel-badness: the workload with the process that the kernel's OOM killer prefers goes first,
@@ -59,7 +60,7 @@ struct RankRule {
 };
 
 // A working set moves by this much without a cause: charges come in batches of 64 pages per CPU
-// (mm/memcontrol.c MEMCG_CHARGE_BATCH), and a calm server allocates, too.
+// (mm/memcontrol.c MEMCG_CHARGE_BATCH), and a server without load allocates, too.
 inline constexpr Bytes kGrowthNoiseMin = mib(1);
 
 // The purpose of the ranking.

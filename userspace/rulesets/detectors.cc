@@ -27,7 +27,7 @@ PressureLine worst_pressure(const CgroupPatterns& cgroups, PressureResource reso
 
 }  // namespace
 
-bool held(bool met, std::int64_t duration, std::chrono::nanoseconds now, PluginState& state) {
+bool has_lasted(bool met, std::int64_t duration, std::chrono::nanoseconds now, PluginState& state) {
   if (!met) {
     state.since.reset();
     return false;
@@ -41,9 +41,10 @@ PluginResult detect(const PressureAbove& arguments, const RuleObservation& obser
   const PressureLine line = worst_pressure(arguments.cgroups, arguments.resource, observed);
   const auto threshold = static_cast<float>(arguments.threshold);
   if (!arguments.fast_fall_ratio) {
-    return fires(held(line.avg10 > threshold, arguments.duration, observed.time, state));
+    return fires(has_lasted(line.avg10 > threshold, arguments.duration, observed.time, state));
   }
-  const bool long_enough = held(line.avg60 > threshold, arguments.duration, observed.time, state);
+  const bool long_enough =
+      has_lasted(line.avg60 > threshold, arguments.duration, observed.time, state);
   const bool falls_fast = line.avg10 < state.last_avg10 * *arguments.fast_fall_ratio;
   state.last_avg10 = line.avg10;
   return fires(long_enough && line.avg10 > threshold && !falls_fast);
@@ -61,7 +62,8 @@ PluginResult detect(const MemoryAbove& arguments, const RuleObservation& observe
   }
   const auto total = arguments.swap ? observed.host.total_swap() : observed.host.mem_total;
   const auto threshold = bytes_of(arguments.threshold, total);
-  return fires(held(threshold && largest > *threshold, arguments.duration, observed.time, state));
+  return fires(
+      has_lasted(threshold && largest > *threshold, arguments.duration, observed.time, state));
 }
 
 // The first sum is no growth: what was scanned before the first evaluation was not scanned within

@@ -23,9 +23,10 @@ namespace forestall::rulesets {
 [[nodiscard]] PluginResult detect(const DyingDescendants& arguments,
                                   const RuleObservation& observed);
 
-// For all detectors: whether `met` has held for the duration, in seconds, and what that means.
-[[nodiscard]] bool held(bool met, std::int64_t duration, std::chrono::nanoseconds now,
-                        PluginState& state);
+// Whether `met` has lasted for the duration, in seconds.
+[[nodiscard]] bool has_lasted(bool met, std::int64_t duration, std::chrono::nanoseconds now,
+                              PluginState& state);
+// What a detector returns.
 [[nodiscard]] constexpr PluginResult fires(bool condition) {
   return condition ? PluginResult::proceed : PluginResult::stop;
 }

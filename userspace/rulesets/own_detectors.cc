@@ -79,7 +79,7 @@ PluginResult detect(const PressureOver& arguments, const RuleObservation& observ
   }
   state.values = std::move(totals);
   const auto above = [&arguments](double value) { return value > arguments.threshold; };
-  const bool long_enough = held(above(worst_value), arguments.duration, observed.time, state);
+  const bool long_enough = has_lasted(above(worst_value), arguments.duration, observed.time, state);
   if (!arguments.falling_at_most_to) return fires(long_enough);
   const bool falls_fast = worst.avg10 < state.last_avg10 * *arguments.falling_at_most_to;
   state.last_avg10 = worst.avg10;
@@ -97,7 +97,7 @@ PluginResult detect(const AvailableBelow& arguments, const RuleObservation& obse
   } else if (const auto used = host.used_swap(); total && used && threshold) {
     below = *total > 0 && *total - *used < *threshold;
   }
-  return fires(held(below, arguments.duration, observed.time, state));
+  return fires(has_lasted(below, arguments.duration, observed.time, state));
 }
 
 PluginResult detect(const RateAbove& arguments, const RuleObservation& observed,

@@ -59,8 +59,8 @@ PluginResult SettingActions::run(const ReclaimMemory& arguments, PluginRun& run)
   return PluginResult::proceed;
 }
 
-void SettingActions::hold(const Cgroup& cgroup, std::string_view file, HeldSetting setting,
-                          bool dry, PluginRun& run) {
+void SettingActions::set(const Cgroup& cgroup, std::string_view file, HeldSetting setting, bool dry,
+                         PluginRun& run) {
   run.report->attempts.push_back(
       {cgroup.path, dry ? AttemptOutcome::dry : AttemptOutcome::written, file, setting.written});
   if (dry) return;
@@ -75,7 +75,7 @@ PluginResult SettingActions::run(const Throttle& arguments, PluginRun& run) {
     if (is_root(*each) || extends_held(*each, until, run)) continue;
     const auto high = bytes_of(arguments.high, scope_.observed.usage(*each));
     if (!high || !each->high || whole_pages(*high) >= *each->high) continue;
-    hold(*each, kHigh, {each->path, *each->high, whole_pages(*high), until}, dry, run);
+    set(*each, kHigh, {each->path, *each->high, whole_pages(*high), until}, dry, run);
   }
   return PluginResult::proceed;
 }
@@ -86,7 +86,7 @@ PluginResult SettingActions::run(const Freeze& arguments, PluginRun& run) {
   for (const Cgroup* each : matching(arguments.cgroups, scope_.observed)) {
     if (is_root(*each) || extends_held(*each, until, run)) continue;
     if (!each->frozen || *each->frozen) continue;
-    hold(*each, kFreeze, {each->path, 0, 1, until}, dry, run);
+    set(*each, kFreeze, {each->path, 0, 1, until}, dry, run);
   }
   return PluginResult::proceed;
 }

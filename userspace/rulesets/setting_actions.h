@@ -23,8 +23,8 @@ class SettingActions {
   void end_held(const Ruleset& ruleset, RulesetState& state);
 
  private:
-  void hold(const Cgroup& cgroup, std::string_view file, HeldSetting setting, bool dry,
-            PluginRun& run);
+  void set(const Cgroup& cgroup, std::string_view file, HeldSetting setting, bool dry,
+           PluginRun& run);
   void write(const Cgroup& cgroup, std::string_view file, std::int64_t value);
 
   RuleScope& scope_;

@@ -3,7 +3,7 @@
 // pods cgroup, watched cgroups, workloads, and cgroups near a limit of their own.
 //
 // A refresh lists and opens cgroups, and so waits for kernfs locks that mkdir, rmdir and rename of
-// any tenant take. An observer can therefore have a spare tree: a thread refreshes it while the
+// any tenant take. An observer can therefore have a standby tree: a thread refreshes it while the
 // loop reads by the other one, and the loop exchanges the two (tree_scanner.h). Each has
 // descriptors of its own, because a read waits for another read of the same open file.
 #pragma once

@@ -84,7 +84,7 @@ void HeldWorkloads::refresh(const Config& config, const std::string& pods_path,
     }
     const CgroupId before = was_there ? known->workload.cgroup : CgroupId{};
     const std::size_t size = workloads_.size();
-    hold(std::move(workload), was_there ? &*known : nullptr, loss, notes);
+    add(std::move(workload), was_there ? &*known : nullptr, loss, notes);
     if (was_there && workloads_.size() > size && workloads_.back().workload.cgroup == before) {
       ++kept;
     }
@@ -99,8 +99,8 @@ void HeldWorkloads::refresh(const Config& config, const std::string& pods_path,
                                             std::bit_floor(loss.workloads), loss.problem)});
 }
 
-void HeldWorkloads::hold(Workload workload, HeldWorkload* before, Loss& loss,
-                         std::vector<SourceNote>& notes) {
+void HeldWorkloads::add(Workload workload, HeldWorkload* before, Loss& loss,
+                        std::vector<SourceNote>& notes) {
   const auto id = tree_.id_at(workload.path);
   if (!id) {
     if (!kernel::is_removed(id.error())) notes.push_back({workload.path, id.error().text()});

@@ -78,7 +78,7 @@ class HeldWorkloads {
     std::string problem;  // of the first one
   };
   // `before`: the workload of the same path at the last refresh, or null.
-  void hold(Workload workload, HeldWorkload* before, Loss& loss, std::vector<SourceNote>& notes);
+  void add(Workload workload, HeldWorkload* before, Loss& loss, std::vector<SourceNote>& notes);
   [[nodiscard]] WorkloadReaders* readers_of(HeldWorkload& held,
                                             std::optional<WorkloadReaders>& opened,
                                             std::vector<SourceNote>& notes);

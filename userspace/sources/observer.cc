@@ -79,19 +79,19 @@ class Observer::Reader {
     held_->refresh();
     return with_filesystems(held_->notes());
   }
-  void make_spare() {
+  void make_standby() {
     held_->share_descriptors();
-    spare_ = std::make_unique<HeldTree>(tree_, proc_);
-    spare_->share_descriptors();
+    standby_ = std::make_unique<HeldTree>(tree_, proc_);
+    standby_->share_descriptors();
   }
-  std::unique_ptr<HeldTree> take_spare() {
-    if (spare_) spare_->configure(config_);
-    return std::move(spare_);
+  std::unique_ptr<HeldTree> take_standby() {
+    if (standby_) standby_->configure(config_);
+    return std::move(standby_);
   }
-  void put_spare(std::unique_ptr<HeldTree> spare) { spare_ = std::move(spare); }
+  void put_standby(std::unique_ptr<HeldTree> standby) { standby_ = std::move(standby); }
   std::vector<SourceNote> exchange(std::unique_ptr<HeldTree> refreshed) {
     refreshed->continue_from(*held_);
-    spare_ = std::exchange(held_, std::move(refreshed));
+    standby_ = std::exchange(held_, std::move(refreshed));
     return with_filesystems(held_->notes());
   }
   Observation sample_node(const Wake& wake, MonotonicTime now);
@@ -143,7 +143,7 @@ class Observer::Reader {
   Result<void> scanned_;                     // its result
   // State of the last refresh, without cgroups found removed since.
   std::unique_ptr<HeldTree> held_;
-  std::unique_ptr<HeldTree> spare_;  // null: there is none, or a thread refreshes it
+  std::unique_ptr<HeldTree> standby_;  // null: there is none, or a thread refreshes it
   std::string buffer_;
 };
 
@@ -318,14 +318,14 @@ void Observer::configure(const Config& config) {
 std::vector<SourceNote> Observer::refresh() {
   return reader_->refresh();
 }
-void Observer::make_spare_tree() {
-  reader_->make_spare();
+void Observer::make_standby_tree() {
+  reader_->make_standby();
 }
-std::unique_ptr<HeldTree> Observer::take_spare_tree() {
-  return reader_->take_spare();
+std::unique_ptr<HeldTree> Observer::take_standby_tree() {
+  return reader_->take_standby();
 }
-void Observer::put_spare_tree(std::unique_ptr<HeldTree> spare) {
-  reader_->put_spare(std::move(spare));
+void Observer::put_standby_tree(std::unique_ptr<HeldTree> standby) {
+  reader_->put_standby(std::move(standby));
 }
 std::vector<SourceNote> Observer::exchange_tree(std::unique_ptr<HeldTree> refreshed) {
   return reader_->exchange(std::move(refreshed));

@@ -53,15 +53,16 @@ class Observer {
   // be opened.
   std::vector<SourceNote> refresh();
 
-  // refresh() on another thread (agent/tree_scanner.h): it refreshes a spare tree, which is then
+  // refresh() on another thread (agent/tree_scanner.h): it refreshes a standby tree, which is then
   // exchanged for the one in use.
   //
-  // Makes the spare one; without it take_spare_tree() returns null. REQUIRES: no refresh() before.
-  void make_spare_tree();
+  // Makes the standby tree; without it take_standby_tree() returns null. REQUIRES: no refresh()
+  // before.
+  void make_standby_tree();
   // Null if it is taken already.
-  [[nodiscard]] std::unique_ptr<HeldTree> take_spare_tree();
+  [[nodiscard]] std::unique_ptr<HeldTree> take_standby_tree();
   // Takes it back unused.
-  void put_spare_tree(std::unique_ptr<HeldTree> spare);
+  void put_standby_tree(std::unique_ptr<HeldTree> standby);
   // The refreshed tree is in use from now on, as if this were its refresh(). Opens no cgroup.
   std::vector<SourceNote> exchange_tree(std::unique_ptr<HeldTree> refreshed);
 

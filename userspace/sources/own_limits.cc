@@ -147,11 +147,11 @@ void OwnLimits::refresh(const Config& config, const std::vector<const Workload*>
                                  found.size(), slots)});
     found.erase(found.begin() + static_cast<std::ptrdiff_t>(slots), found.end());
   }
-  hold(std::move(found), notes);
+  watch(std::move(found), notes);
   due_ = now + (clock.now() - began) * kBudget;
 }
 
-void OwnLimits::hold(std::vector<Found> found, std::vector<SourceNote>& notes) {
+void OwnLimits::watch(std::vector<Found> found, std::vector<SourceNote>& notes) {
   std::map<std::string, Held> old;
   for (Held& held : std::exchange(held_, {})) {
     if (!held.reader.cgroup().still_at_path(tree_.memory_fd())) continue;

@@ -94,7 +94,7 @@ class OwnLimits {
   [[nodiscard]] Result<std::optional<Found>> evaluate_at(const std::string& path,
                                                          std::size_t threshold) const;
   void keep_unread(Listing& listing) const;
-  void hold(std::vector<Found> found, std::vector<SourceNote>& notes);
+  void watch(std::vector<Found> found, std::vector<SourceNote>& notes);
   bool read_one(Held& held, MonotonicTime now, std::vector<SourceNote>& notes);
 
   const kernel::CgroupTree& tree_;

@@ -13,7 +13,7 @@
 namespace forestall::sources {
 namespace {
 
-Result<kernel::HeldFile> hold(const std::string& path) {
+Result<kernel::HeldFile> open_held(const std::string& path) {
   return kernel::HeldFile::open(AT_FDCWD, path.c_str(), path);
 }
 
@@ -49,9 +49,9 @@ std::optional<std::int64_t> parse_task_total(std::string_view loadavg) {
 }
 
 TaskReader::TaskReader(const std::string& proc)
-    : pid_max_(hold(proc + "/sys/kernel/pid_max")),
-      threads_max_(hold(proc + "/sys/kernel/threads-max")),
-      loadavg_(hold(proc + "/loadavg")) {}
+    : pid_max_(open_held(proc + "/sys/kernel/pid_max")),
+      threads_max_(open_held(proc + "/sys/kernel/threads-max")),
+      loadavg_(open_held(proc + "/loadavg")) {}
 
 std::optional<std::int64_t> TaskReader::capacity(std::vector<SourceNote>& notes) const {
   const auto pids = read_limit(pid_max_);

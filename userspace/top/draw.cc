@@ -52,9 +52,9 @@ Shares shares_of(const Frame& frame, int height) {
   // Lines that the table of workloads does not need: it has a heading, as the screen has a title
   // and a foot.
   const int rules = shares.rules ? (shares.decisions > 0 ? 3 : 2) : 0;
-  const int spare = height - 3 - shares.memory - shares.pressure - shares.explanation -
-                    shares.decisions - rules - std::max(frame.report.workloads_size(), 1);
-  shares.thresholds = std::max(shares.thresholds, std::min(threshold_lines(frame), spare));
+  const int rows_left = height - 3 - shares.memory - shares.pressure - shares.explanation -
+                        shares.decisions - rules - std::max(frame.report.workloads_size(), 1);
+  shares.thresholds = std::max(shares.thresholds, std::min(threshold_lines(frame), rows_left));
   return shares;
 }
 

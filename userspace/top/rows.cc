@@ -108,14 +108,14 @@ std::vector<ColumnShape> fitting_columns(int width, bool points, bool stalls, in
     columns.erase(std::ranges::min_element(columns, {}, &ColumnShape::importance));
   }
   // Spare width goes to names until they fit, then to reasons.
-  int spare = std::max(width - taken(), 0);
+  int width_left = std::max(width - taken(), 0);
   for (ColumnShape& each : columns) {
     if (each.column != Column::name) continue;
-    const int more = std::min(spare, std::max(name_max - each.width, 0));
+    const int more = std::min(width_left, std::max(name_max - each.width, 0));
     each.width += more;
-    spare -= more;
+    width_left -= more;
   }
-  if (columns.back().column == Column::why) columns.back().width += spare;
+  if (columns.back().column == Column::why) columns.back().width += width_left;
   return columns;
 }
 

@@ -76,12 +76,12 @@ TEST_F(NewCgroupsTest, ReportsARenamedOne) {
 
 TEST_F(NewCgroupsTest, NamesThoseThatCame) {
   watch({"/a/*", "/a/*/job"});
-  ASSERT_TRUE(new_cgroups_.came());
-  EXPECT_TRUE(new_cgroups_.came()->empty());
+  ASSERT_TRUE(new_cgroups_.created());
+  EXPECT_TRUE(new_cgroups_.created()->empty());
   make("/a/y/job");
   make("/a/x/job");
-  ASSERT_TRUE(new_cgroups_.came());
-  EXPECT_EQ(std::vector(new_cgroups_.came()->begin(), new_cgroups_.came()->end()),
+  ASSERT_TRUE(new_cgroups_.created());
+  EXPECT_EQ(std::vector(new_cgroups_.created()->begin(), new_cgroups_.created()->end()),
             (std::vector<std::string>{"/a/y", "/a/x/job"}));
 }
 
@@ -89,9 +89,9 @@ TEST_F(NewCgroupsTest, MoreThanItNamesAreUnknown) {
   watch({"/a/*"});
   for (int i = 0; i < 65; ++i) make("/a/y" + std::to_string(i));
   EXPECT_TRUE(new_cgroups_.any());
-  EXPECT_FALSE(new_cgroups_.came());
+  EXPECT_FALSE(new_cgroups_.created());
   watch({"/a/*"});
-  EXPECT_TRUE(new_cgroups_.came());
+  EXPECT_TRUE(new_cgroups_.created());
 }
 
 // Otherwise a tenant that makes and removes cgroups uses up the watches of the agent's user.

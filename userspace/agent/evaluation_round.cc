@@ -120,7 +120,7 @@ void EvaluationRound::report(Record record) {
     if (near_own_limit) {
       reporter.report(record);
     } else {
-      reporter.report_news(record);
+      reporter.report_unless_repeated(record);
     }
     reporter.workload_sample(parts_.evaluator, record.stages.decided);
   }

@@ -126,7 +126,7 @@ void KillController::post_orders(const Config& config) {
     return parts_.watchdog.withdraw();
   }
   parts_.watchdog.post(parts_.victim_cache.orders(config, parts_.clock.now()),
-                       parts_.victim_cache.good_until());
+                       parts_.victim_cache.valid_until());
 }
 
 // Orders are for a threshold that the loop has not found met. If it found one and did not kill, it

@@ -24,7 +24,7 @@ void PendingKills::signal(const Decision& decision) {
     // not listed: neither was killed.
     const auto state = state_of(victim.workload.cgroup);
     if (!begun || !state || *state == KillState::failed) continue;
-    if (stands_already(decision, eviction)) {
+    if (is_standing_dry_run(decision, eviction)) {
       repetitions_.push_back(victim.workload.cgroup);
       continue;
     }
@@ -32,7 +32,7 @@ void PendingKills::signal(const Decision& decision) {
   }
 }
 
-bool PendingKills::stands_already(const Decision& decision, const Eviction& eviction) {
+bool PendingKills::is_standing_dry_run(const Decision& decision, const Eviction& eviction) {
   if (ladder_.dry_run()) return !dry_runs_.add(decision, eviction);
   dry_runs_.clear();
   return false;

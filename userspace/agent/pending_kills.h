@@ -35,7 +35,7 @@ class PendingKills {
   void collect();
 
  private:
-  [[nodiscard]] bool stands_already(const Decision& decision, const Eviction& eviction);
+  [[nodiscard]] bool is_standing_dry_run(const Decision& decision, const Eviction& eviction);
   [[nodiscard]] std::optional<KillState> state_of(CgroupId cgroup) const;
   void forget(CgroupId cgroup);
   void drop_forgotten();

@@ -36,7 +36,7 @@ void RecordReporter::report(Record& record) {
   writer_.write(record);
 }
 
-void RecordReporter::report_news(Record& record) {
+void RecordReporter::report_unless_repeated(Record& record) {
   if (!is_repetition(record.decision)) report(record);
 }
 

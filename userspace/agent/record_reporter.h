@@ -35,7 +35,7 @@ class RecordReporter {
   // Writes the record.
   void report(Record& record);
   // The same, unless the decision repeats the last one reported.
-  void report_news(Record& record);
+  void report_unless_repeated(Record& record);
   // The decision is reported by its kills' own records.
   void set_last(const Decision& decision) { last_reported_ = decision; }
   // Reads the workloads while no threshold is met, if a listener needs them: a replay under another

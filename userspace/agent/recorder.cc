@@ -142,7 +142,7 @@ void Recorder::passed(const exports::PolicyPass& pass) {
   retired_.clear();
   if (session_ == nullptr) return;
   Session& session = *session_;
-  report_trouble(session);
+  report_problem(session);
   count_lost(session);
   if (session.encoder == nullptr) session.encoder = std::make_unique<messages::EntryEncoder>();
   if (const std::uint64_t missed = missed_.exchange(0); missed > 0) {
@@ -212,8 +212,8 @@ void Recorder::count_lost(Session& session) {
   session.counted = lost;
 }
 
-// Logs each kind of trouble once, and its end.
-void Recorder::report_trouble(Session& session) {
+// Logs each problem of the writer once, and its end.
+void Recorder::report_problem(Session& session) {
   const int trouble = session.writer->trouble();
   if (trouble == session.reported) return;
   session.reported = trouble;

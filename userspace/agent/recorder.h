@@ -83,7 +83,7 @@ class Recorder final : public exports::RecordSink, public exports::PassListener 
 
   // Without the lock if another thread has it; `entries` are counted as lost then.
   [[nodiscard]] std::unique_lock<std::mutex> try_lock(std::uint64_t entries);
-  void report_trouble(Session& session);
+  void report_problem(Session& session);
   void report_pressure(Session& session, MonotonicTime at);
   void count_lost(Session& session);
 

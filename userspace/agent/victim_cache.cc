@@ -141,16 +141,16 @@ void VictimCache::note(std::span<const Line> lines, MonotonicTime now) {
 }
 
 void VictimCache::forget() {
-  give_back();
+  release_list();
   growth_.receded();
 }
 
 void VictimCache::reconfigured(bool same_rules) {
-  give_back();
+  release_list();
   if (!same_rules) growth_.receded();
 }
 
-void VictimCache::give_back() {
+void VictimCache::release_list() {
   subjects_.clear();
   watched_.clear();
   sampling_.reset();
@@ -299,12 +299,12 @@ bool VictimCache::covers(const Decision& decision) const {
   const auto subject = std::ranges::find(subjects_, about, &ZoneSubject::cgroup);
   if (subject == subjects_.end()) return false;
   const CgroupId victim = decision.considered[*decision.victim()].sample.workload.cgroup;
-  return stands_for(*subject, victim) && others_are_behind(*subject, decision);
+  return stands_for(*subject, victim) && stays_first(*subject, decision);
 }
 
 // Growth of the subject that no listed workload explains belongs to unlisted ones: at worst all of
 // it to a single one.
-bool VictimCache::others_are_behind(const ZoneSubject& subject, const Decision& decision) const {
+bool VictimCache::stays_first(const ZoneSubject& subject, const Decision& decision) const {
   if (listed_.size() >= samples_.size()) return true;
   const Evidence& evidence = decision.evidence[*decision.driving];
   const auto line = std::ranges::find(subject.as_listed, evidence.threshold.signal, &Line::signal);
@@ -396,7 +396,7 @@ const std::vector<WorkloadSample>* VictimCache::samples_of(std::string_view subj
   return usable && !samples_.empty() ? &samples_ : nullptr;
 }
 
-MonotonicTime VictimCache::good_until() const {
+MonotonicTime VictimCache::valid_until() const {
   return listed_at_.value_or(MonotonicTime{}) + kGoodFor;
 }
 

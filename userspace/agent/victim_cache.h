@@ -123,7 +123,7 @@ class VictimCache {
   // For the watchdog: for each threshold the first victim of its subject, if its processes are
   // pinned and nothing holds its kill back (policy/damage_limit.h).
   [[nodiscard]] std::vector<Watchdog::Order> orders(const Config& config, MonotonicTime now) const;
-  [[nodiscard]] MonotonicTime good_until() const;
+  [[nodiscard]] MonotonicTime valid_until() const;
   // For the record of a decision made on the list. REQUIRES: ready().
   [[nodiscard]] Prepared prepared(MonotonicTime now) const;
 
@@ -138,7 +138,7 @@ class VictimCache {
   };
 
   bool update_zone(std::span<const Line> lines);
-  void give_back();
+  void release_list();
   void forget();
   void report_growth(const Config& config, Sampling& sampling, MonotonicTime now);
   [[nodiscard]] Bytes nearest() const;
@@ -151,7 +151,7 @@ class VictimCache {
   [[nodiscard]] bool is_first(CgroupId workload) const;
   [[nodiscard]] NextVictim next_victim(const ZoneSubject& subject,
                                        const std::vector<KillProgress>& kills) const;
-  [[nodiscard]] bool others_are_behind(const ZoneSubject& subject, const Decision& decision) const;
+  [[nodiscard]] bool stays_first(const ZoneSubject& subject, const Decision& decision) const;
 
   const Clock& clock_;
   sources::Observer& observer_;

@@ -64,7 +64,7 @@ class Interrupt {
     return Interrupt(std::move(fd));
   }
   [[nodiscard]] int fd() const { return fd_.get(); }
-  [[nodiscard]] bool came() const {
+  [[nodiscard]] bool received() const {
     pollfd ready{fd_.get(), POLLIN, 0};
     return ::poll(&ready, 1, 0) == 1;
   }
@@ -344,7 +344,7 @@ int run_demo(const Options& options) {
   }
   const auto played = play(options, *interrupt);
   // The signals of a terminal also end the agent and the workloads, which then are errors.
-  if (interrupt->came()) {
+  if (interrupt->received()) {
     fmt::print(stderr, "forestall demo: interrupted; its cgroups and processes are removed\n");
     return kExitFailed;
   }

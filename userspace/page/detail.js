@@ -171,9 +171,9 @@ const Detail = (() => {
   // ---- the numbers ----
 
   function evidence(decision) {
-    const told = decision.evidence.filter((each) => each.met);
+    const met = decision.evidence.filter((each) => each.met);
     const rest = decision.evidence.filter((each) => !each.met);
-    const shown = told.concat(rest).slice(0, 12);
+    const shown = met.concat(rest).slice(0, 12);
     if (shown.length === 0) return [];
     const rows = shown.map((each) => {
       const { signal } = each.threshold;

@@ -97,7 +97,7 @@ std::optional<std::int64_t> CapacitySource::read_swap() {
   return meminfo->swap_free->count;
 }
 
-void CapacitySource::learn(Signal signal, std::int64_t available, MonotonicTime now) {
+void CapacitySource::update_rate(Signal signal, std::int64_t available, MonotonicTime now) {
   Level& known = level(signal);
   const auto elapsed = now - known.at;
   if (known.available && elapsed >= kShortest) {
@@ -135,7 +135,7 @@ void CapacitySource::watch(std::span<const CapacityLine> lines, MonotonicTime no
   forget_rates();
   watches_.clear();
   for (const CapacityLine& line : lines) {
-    learn(line.signal, line.available, now);
+    update_rate(line.signal, line.available, now);
     Watch fresh{line, line.met(), now};
     fresh.due = now + sleep_of(fresh, line.available);
     watches_.push_back(fresh);
@@ -154,7 +154,7 @@ void CapacitySource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
       watch.due = now + kLongest;
       continue;
     }
-    learn(watch.line.signal, *available, now);
+    update_rate(watch.line.signal, *available, now);
     const bool met = *available < watch.line.met_below;
     news = news || met != watch.met;
     watch.met = met;

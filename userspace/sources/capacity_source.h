@@ -73,7 +73,7 @@ class CapacitySource final : public Source {
   [[nodiscard]] std::optional<std::int64_t> read_tasks(MonotonicTime now);
   [[nodiscard]] std::optional<std::int64_t> read_filesystem(Signal signal, MonotonicTime now);
   [[nodiscard]] std::optional<std::int64_t> read_swap();
-  void learn(Signal signal, std::int64_t available, MonotonicTime now);
+  void update_rate(Signal signal, std::int64_t available, MonotonicTime now);
   void forget_rates();
   [[nodiscard]] Duration sleep_of(const Watch& watch, std::int64_t available);
   void set_timer(MonotonicTime now);

@@ -100,7 +100,7 @@ bool NewCgroups::any() {
   }
 }
 
-std::optional<std::span<const std::string>> NewCgroups::came() {
+std::optional<std::span<const std::string>> NewCgroups::created() {
   (void)any();
   if (!all_watched_ || lost_) return std::nullopt;
   return came_;

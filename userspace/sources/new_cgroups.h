@@ -26,11 +26,11 @@ class NewCgroups {
   // Starts anew for `globs` (cgroup_tree.h). Called right before the tree is listed: what comes
   // from here on is either listed or reported.
   void watch(const kernel::CgroupTree& tree, std::span<const std::string> globs);
-  // Whether such a cgroup may have come since watch(), whether or not it still exists.
+  // Whether such a cgroup may have been created since watch(), whether or not it still exists.
   [[nodiscard]] bool any();
-  // The paths of those that came. Another one may have come inside each. Nullopt: some are unknown,
-  // because not every directory is watched, or too many came.
-  [[nodiscard]] std::optional<std::span<const std::string>> came();
+  // The paths of those that were created. Another one may be inside each. Nullopt: some are
+  // unknown, because not every directory is watched, or too many were created.
+  [[nodiscard]] std::optional<std::span<const std::string>> created();
 
  private:
   // A tenant may decide how many directories there are, and the limit of the user is shared with

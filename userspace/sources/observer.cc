@@ -385,7 +385,7 @@ bool Observer::has_new_cgroups() {
   return reader_->new_cgroups().any();
 }
 std::optional<std::span<const std::string>> Observer::new_cgroups() {
-  return reader_->new_cgroups().came();
+  return reader_->new_cgroups().created();
 }
 
 std::uint64_t Observer::workload_changes() const {

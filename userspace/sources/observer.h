@@ -80,7 +80,7 @@ class Observer {
   // WorkloadScorer::scan() for its cost.
   void add_workloads(Observation& observation, std::string_view subject, Scoring scoring = {});
 
-  // The part of observe() for an urgent decision: fresh values of the named subjects only (inode 0:
+  // For an urgent decision: fresh values of the named subjects only (inode 0:
   // the node's memory). All other values stay unset.
   [[nodiscard]] Observation sample_subjects(const Wake& wake, MonotonicTime now,
                                             std::span<const CgroupId> subjects);

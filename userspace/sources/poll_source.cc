@@ -217,7 +217,7 @@ std::optional<PollSource::WorkingSetReading> PollSource::evaluate(const Watch& w
   return WorkingSetReading{Kind::working_set, working_set(*usage, *stat->inactive_file)};
 }
 
-void PollSource::learn_rate(Watch& watch, const WorkingSetReading& reading, MonotonicTime now) {
+void PollSource::update_rate(Watch& watch, const WorkingSetReading& reading, MonotonicTime now) {
   const auto elapsed = now - watch.last_at;
   if (watch.last && watch.last->kind == reading.kind && elapsed >= kShortestPoll) {
     const auto growth = std::max(reading.amount - watch.last->amount, Bytes{0});
@@ -281,7 +281,7 @@ void PollSource::drain(MonotonicTime now, std::vector<Wake>& wakes) {
       watch->due = now + kLongestPoll;  // removed: the next arm() drops it
       continue;
     }
-    learn_rate(*watch, *reading, now);
+    update_rate(*watch, *reading, now);
     evaluate_watch(*watch, *reading, now, wakes);
   }
   set_timer(now);

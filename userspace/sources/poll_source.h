@@ -65,7 +65,7 @@ class PollSource final : public Source {
   [[nodiscard]] std::optional<WorkingSetReading> evaluate(const Watch& watch);
   [[nodiscard]] std::optional<Bytes> node_working_set();
   [[nodiscard]] std::optional<Bytes> read_usage(const kernel::HeldFile& file);
-  void learn_rate(Watch& watch, const WorkingSetReading& reading, MonotonicTime now);
+  void update_rate(Watch& watch, const WorkingSetReading& reading, MonotonicTime now);
   // One burst must not shorten every sleep permanently: each arm() lowers the rate by an eighth,
   // down to the fastest rate since the last arm() or the fastest possible one.
   void forget_rate();

@@ -149,8 +149,8 @@ Result<bool> ProcessReader::any_thread(int directory,
   return false;
 }
 
-Result<std::optional<pid_t>> ProcessReader::stand_in(int directory, StatusText& status,
-                                                     StatText& stat) {
+Result<std::optional<pid_t>> ProcessReader::thread_with_memory(int directory, StatusText& status,
+                                                               StatText& stat) {
   std::optional<pid_t> found;
   const auto done = any_thread(directory, [&](int thread, pid_t number) -> Result<bool> {
     const auto own = TRY(read_status(thread));
@@ -209,7 +209,7 @@ Result<std::optional<ProcessReader::ProcessReadings>> ProcessReader::read_in(
   if (status.group != pid) return none;
   pid_t thread = pid;
   if (!status.memory && status.threads > 1) {
-    thread = TRY(stand_in(directory, status, stat)).value_or(pid);
+    thread = TRY(thread_with_memory(directory, status, stat)).value_or(pid);
   }
   sample.id = {pid, stat.start_ticks};
   sample.order =

@@ -72,7 +72,8 @@ class ProcessReader {
   Result<StatusText> read_status(int directory);
   // For a group whose leader has no memory any more: the thread that the kernel uses instead. Its
   // number; nullopt if no thread has memory.
-  Result<std::optional<pid_t>> stand_in(int directory, StatusText& status, StatText& stat);
+  Result<std::optional<pid_t>> thread_with_memory(int directory, StatusText& status,
+                                                  StatText& stat);
   Result<bool> dying(int directory, const StatText& stat, const StatusText& status);
   Result<std::optional<ProcessReadings>> read_in(int directory, pid_t pid, CgroupId listed_in,
                                                  const std::function<bool(CgroupId)>& wanted);

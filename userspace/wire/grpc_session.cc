@@ -75,7 +75,7 @@ struct GrpcSession::Stream {
   RequestHead head;
   GrpcMessageReader reader;
   std::deque<std::string> inbox;   // messages the call has not taken yet
-  std::size_t not_given_back = 0;  // bytes of the windows
+  std::size_t not_returned = 0;    // bytes of the windows
   bool request_ended = false;      // the client has ended its side
   bool reported_all = false;       // and the call was notified
   std::unique_ptr<GrpcCall> call;  // null: refused, or ended
@@ -137,9 +137,9 @@ struct GrpcSession::Callbacks {
                   std::size_t size, void* self) {
     Stream* stream = of(self).find(id);
     if (stream == nullptr) return 0;
-    stream->not_given_back += size;
+    stream->not_returned += size;
     if (stream->call == nullptr) {
-      of(self).give_back(*stream, size);
+      of(self).return_window(*stream, size);
       return 0;
     }
     std::vector<std::string> whole;
@@ -170,8 +170,8 @@ struct GrpcSession::Callbacks {
     Stream* stream = of(self).find(id);
     if (stream == nullptr) return 0;
     // The stream's own window ends with it, but the connection's window must be restored.
-    if (stream->not_given_back > 0) {
-      nghttp2_session_consume_connection(http, stream->not_given_back);
+    if (stream->not_returned > 0) {
+      nghttp2_session_consume_connection(http, stream->not_returned);
     }
     of(self).streams_.erase(id);
     return 0;
@@ -313,14 +313,14 @@ void GrpcSession::step(Stream& stream) {
       stream.end = std::move(next);
       stream.call.reset();
       stream.inbox.clear();
-      give_back(stream, stream.not_given_back);
+      return_window(stream, stream.not_returned);
     } else if (next.frame != nullptr) {
       stream.frame = std::move(next.frame);
     } else if (!stream.inbox.empty()) {
       const std::string message = std::move(stream.inbox.front());
       stream.inbox.pop_front();
       stream.call->take(message);
-      give_back(stream, wire::grpc_frame("").size() + message.size());
+      return_window(stream, wire::grpc_frame("").size() + message.size());
     } else if (stream.request_ended && !stream.reader.between_messages()) {
       stream.end = GrpcStep::end(GrpcStatus::internal, "the request is truncated");
       stream.call.reset();
@@ -363,7 +363,7 @@ void GrpcSession::respond(Stream& stream) {
 void GrpcSession::refuse(Stream& stream, GrpcStatus status, std::string text) {
   stream.call.reset();
   stream.inbox.clear();
-  give_back(stream, stream.not_given_back);
+  return_window(stream, stream.not_returned);
   if (stream.responded) {
     stream.end = GrpcStep::end(status, std::move(text));
     if (stream.deferred) respond(stream);
@@ -382,10 +382,10 @@ void GrpcSession::reset(Stream& stream, std::uint32_t error_code) {
   nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, stream.id, error_code);
 }
 
-void GrpcSession::give_back(Stream& stream, std::size_t bytes) {
-  const std::size_t given = std::min(bytes, stream.not_given_back);
+void GrpcSession::return_window(Stream& stream, std::size_t bytes) {
+  const std::size_t given = std::min(bytes, stream.not_returned);
   if (given == 0) return;
-  stream.not_given_back -= given;
+  stream.not_returned -= given;
   nghttp2_session_consume(session_.get(), stream.id, given);
 }
 

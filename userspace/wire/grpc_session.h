@@ -76,7 +76,7 @@ class GrpcSession {
   void respond(Stream& stream);
   void refuse(Stream& stream, GrpcStatus status, std::string text);
   void reset(Stream& stream, std::uint32_t error_code);
-  void give_back(Stream& stream, std::size_t bytes);
+  void return_window(Stream& stream, std::size_t bytes);
   [[nodiscard]] std::optional<MonotonicTime> due_of(const Stream& stream) const;
 
   GrpcService& service_;

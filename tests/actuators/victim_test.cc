@@ -8,6 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "support/child.h"
 #include "support/manual_clock.h"
 #include "support/temp_tree.h"
@@ -35,12 +38,23 @@ class LadderMemoryTest : public ::testing::Test {
     return sample;
   }
 
+  // The victim has one process, and the ladder sends no signals.
+  void begin_dry_run_with_a_process() {
+    ladder_->set_options({.dry_run = true, .usable = FeatureSet().set()});
+    process_.emplace([] {
+      for (;;) pause();
+      return 0;
+    });
+    tree_.write("memory/victim/cgroup.procs", std::to_string(process_->pid()) + "\n");
+  }
+
   TempTree tree_{{"memory/memory.stat", ""},
                  {"memory/victim/cgroup.procs", "1\n" + std::to_string(getpid()) + "\n"},
                  {"memory/victim/memory.usage_in_bytes", "1048576\n"}};
   ManualClock clock_;
   Result<kernel::CgroupTree> cgroups_ = kernel::CgroupTree::discover(tree_.path().string());
   std::unique_ptr<Ladder> ladder_;
+  std::optional<test::Child> process_;
 };
 
 TEST_F(LadderMemoryTest, AVictimOfInitAndOurselvesFailsAndIsForgottenAfterHalfAMinute) {
@@ -82,12 +96,7 @@ TEST_F(LadderMemoryTest, ADryRunIsRememberedAsLongAndHasOneOutcome) {
 
 // Regression: a dry run was credited with no memory, so the policy chose candidate after candidate.
 TEST_F(LadderMemoryTest, ADryRunKeepsItsCreditInWorkingSetForHalfAMinute) {
-  ladder_->set_options({.dry_run = true, .usable = FeatureSet().set()});
-  test::Child bystander([] {
-    for (;;) pause();
-    return 0;
-  });
-  tree_.write("memory/victim/cgroup.procs", std::to_string(bystander.pid()) + "\n");
+  begin_dry_run_with_a_process();
   auto victim = rank();
   victim.inactive_file = kib(256);
   ladder_->begin(victim);
@@ -105,16 +114,11 @@ TEST_F(LadderMemoryTest, ADryRunKeepsItsCreditInWorkingSetForHalfAMinute) {
   ladder_->advance();
   EXPECT_TRUE(ladder_->progress().empty());
   EXPECT_TRUE(ladder_->take_outcomes().empty());
-  EXPECT_FALSE(bystander.ended());
+  EXPECT_FALSE(process_->ended());
 }
 
 TEST_F(LadderMemoryTest, DryRunCreditsNothingForInactiveFilePages) {
-  ladder_->set_options({.dry_run = true, .usable = FeatureSet().set()});
-  test::Child bystander([] {
-    for (;;) pause();
-    return 0;
-  });
-  tree_.write("memory/victim/cgroup.procs", std::to_string(bystander.pid()) + "\n");
+  begin_dry_run_with_a_process();
   auto victim = rank();
   victim.inactive_file = mib(2);
   ladder_->begin(victim);

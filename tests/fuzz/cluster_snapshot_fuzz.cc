@@ -3,7 +3,6 @@
 // and none that the filter refuses.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,9 +11,12 @@
 #include "descheduler/descheduler_policy.h"
 #include "rebalance/default_evictor.h"
 #include "rebalance/rebalance.h"
+#include "require.h"
 
 namespace forestall {
 namespace {
+
+using test::require;
 
 constexpr const char* kPolicy = R"(profiles:
 - name: p
@@ -32,10 +34,6 @@ constexpr const char* kPolicy = R"(profiles:
     deschedule: {enabled: [RemovePodsViolatingInterPodAntiAffinity, RemovePodsViolatingNodeTaints,
                            PodLifeTime]}
 )";
-
-void require(bool held) {
-  if (!held) std::abort();
-}
 
 void run(std::string_view input) {
   descheduler::ClusterSnapshotReader reader;

@@ -3,17 +3,15 @@
 // itself.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "descheduler/descheduler_policy.h"
+#include "require.h"
 
 namespace forestall {
 namespace {
 
-void require(bool held) {
-  if (!held) std::abort();
-}
+using test::require;
 
 void run(std::string_view input) {
   text::Findings findings;

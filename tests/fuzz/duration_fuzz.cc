@@ -2,21 +2,14 @@
 // Any text is either rejected or prints as a duration.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "model/duration.h"
-
-namespace {
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
-
-}  // namespace
+#include "require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace forestall;
+  using test::require;
   const auto duration =
       parse_duration(std::string_view(reinterpret_cast<const char*>(bytes), size));
   if (!duration.ok()) {

@@ -5,19 +5,17 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "base/parse.h"
 #include "intake/earlyoom_input.h"
 #include "intake/earlyoom_options.h"
+#include "require.h"
 
 namespace forestall {
 namespace {
 
-void require(bool held) {
-  if (!held) std::abort();
-}
+using test::require;
 
 std::string_view next_part(std::string_view& text) {
   const std::size_t end = text.find("\n--\n");

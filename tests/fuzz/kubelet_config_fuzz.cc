@@ -3,20 +3,18 @@
 // effective threshold has an origin and survives the round trip through JSON.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "base/parse.h"
 #include "intake/config_file.h"
 #include "messages/convert.h"
 #include "messages/json.h"
+#include "require.h"
 
 namespace forestall {
 namespace {
 
-void require(bool held) {
-  if (!held) std::abort();
-}
+using test::require;
 
 void check_error(std::string_view text) {
   require(!text.empty());

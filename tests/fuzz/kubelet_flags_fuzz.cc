@@ -4,18 +4,16 @@
 // gives the same.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "base/parse.h"
 #include "intake/config_file.h"
+#include "require.h"
 
 namespace forestall {
 namespace {
 
-void require(bool held) {
-  if (!held) std::abort();
-}
+using test::require;
 
 intake::GivenFlags flags_of(std::string_view input) {
   intake::GivenFlags given;

@@ -3,17 +3,15 @@
 // and paths are within their bounds.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "intake/managed_oom_messages.h"
+#include "require.h"
 
 namespace forestall {
 namespace {
 
-void require(bool held) {
-  if (!held) std::abort();
-}
+using test::require;
 
 void run(std::string_view text, int systemd_version) {
   text::Findings findings;

@@ -2,20 +2,17 @@
 // No text crashes a parser of kernel/memory_files.h, and every accepted value is in the range of
 // its type.
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "kernel/memory_files.h"
 #include "kernel/memory_high.h"
+#include "require.h"
 
 namespace {
 
 using namespace forestall;
 using namespace forestall::kernel;
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
+using test::require;
 
 void require_amount(const std::optional<Bytes>& value) {
   require(!value || value->count >= 0);

@@ -3,17 +3,15 @@
 // a position, or settings within their bounds.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "intake/memory_qos_config.h"
+#include "require.h"
 
 namespace forestall {
 namespace {
 
-void require(bool held) {
-  if (!held) std::abort();
-}
+using test::require;
 
 void run(std::string_view text, int minor) {
   MemoryQosSettings settings;

@@ -3,7 +3,6 @@
 // a round trip.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,14 +11,12 @@
 #include "messages/json.h"
 #include "messages/json_reader.h"
 #include "messages/observation_line.h"
+#include "require.h"
 
 namespace {
 
 using namespace forestall;
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
+using test::require;
 
 // At the end of an allocation, so that a read beyond the padding is detected.
 Result<messages::ObservedLine> read(std::string_view text) {

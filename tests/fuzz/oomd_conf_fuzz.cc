@@ -2,18 +2,16 @@
 // Any text as oomd.conf: refused with messages, or limits within their bounds.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "intake/oomd_conf.h"
 #include "intake/systemd_values.h"
+#include "require.h"
 
 namespace forestall {
 namespace {
 
-void require(bool held) {
-  if (!held) std::abort();
-}
+using test::require;
 
 void run(std::string_view text, int systemd_version) {
   text::Findings findings;

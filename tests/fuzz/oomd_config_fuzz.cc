@@ -3,18 +3,16 @@
 // evaluation accepts.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "intake/oomd_config.h"
+#include "require.h"
 #include "rulesets/engine.h"
 
 namespace forestall {
 namespace {
 
-void require(bool held) {
-  if (!held) std::abort();
-}
+using test::require;
 
 rulesets::RuleObservation small_host() {
   rulesets::RuleObservation observed;

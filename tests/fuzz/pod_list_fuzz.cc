@@ -3,20 +3,18 @@
 // identity each that survive the round trip through our JSON.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <set>
 #include <string_view>
 
 #include "intake/pod_list.h"
 #include "messages/convert.h"
 #include "messages/json.h"
+#include "require.h"
 
 namespace forestall {
 namespace {
 
-void require(bool held) {
-  if (!held) std::abort();
-}
+using test::require;
 
 void run(std::string_view input) {
   const auto listed = intake::parse_listed_pods(input);

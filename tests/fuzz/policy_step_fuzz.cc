@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -16,14 +15,12 @@
 #include "policy/deadlines.h"
 #include "policy/lines.h"
 #include "policy/step.h"
+#include "require.h"
 
 namespace {
 
 using namespace forestall;
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
+using test::require;
 
 // Reads the fuzzer's bytes as choices; zeros after their end.
 class Choices {

@@ -2,22 +2,15 @@
 // Any text is either rejected, or its canonical form has the same value and prints the same.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "model/quantity.h"
-
-namespace {
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
-
-}  // namespace
+#include "require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace forestall;
+  using test::require;
   const auto quantity =
       parse_quantity(std::string_view(reinterpret_cast<const char*>(bytes), size));
   if (!quantity.ok()) {

@@ -14,11 +14,13 @@
 
 #include "messages/recording_entries.h"
 #include "recording/reader.h"
+#include "require.h"
 
 namespace {
 
 using namespace forestall;
 using namespace forestall::recording;
+using test::require;
 
 // One file for all inputs: making one is slower than reading it.
 int file_with(std::string_view bytes) {
@@ -26,10 +28,6 @@ int file_with(std::string_view bytes) {
   if (ftruncate(fd, 0) != 0) std::abort();
   if (pwrite(fd, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) std::abort();
   return dup(fd);
-}
-
-void require(bool holds) {
-  if (!holds) std::abort();
 }
 
 void decode_all(std::string_view raw) {

@@ -3,19 +3,17 @@
 // have every parent, and on which rulesets can be evaluated.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "intake/oomd_config.h"
 #include "intake/rule_observations.h"
+#include "require.h"
 #include "rulesets/engine.h"
 
 namespace forestall {
 namespace {
 
-void require(bool held) {
-  if (!held) std::abort();
-}
+using test::require;
 
 constexpr const char* kConfig = R"({"rulesets": [{"name": "r", "post_action_delay": 0,
   "detectors": [["g", {"name": "continue"}],

@@ -3,18 +3,16 @@
 // identity each.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <set>
 #include <string_view>
 
 #include "intake/stats_summary.h"
+#include "require.h"
 
 namespace forestall {
 namespace {
 
-void require(bool held) {
-  if (!held) std::abort();
-}
+using test::require;
 
 void run(std::string_view input) {
   const auto summary = intake::parse_stats_summary(input);

@@ -14,6 +14,7 @@
 #include "base/parse.h"
 #include "kernel/held_file.h"
 #include "kernel/process_ref.h"
+#include "kernel/setting_leftovers.h"
 
 namespace forestall::kernel {
 namespace {
@@ -36,24 +37,6 @@ std::optional<ProcessId> owner_in(std::string_view text) {
   const auto ticks = parse_u64(next_word(text));
   if (!pid || *pid == 0 || *pid > std::numeric_limits<pid_t>::max() || !ticks) return std::nullopt;
   return ProcessId{static_cast<pid_t>(*pid), *ticks};
-}
-
-// Returns what was done; empty if there is nothing to undo.
-Result<std::string> thaw_leftover(const CgroupTree& tree, const SettingRecords& records,
-                                  const SettingRecords::SavedSetting& left, bool dry_run) {
-  const auto cgroup = tree.open(left.path);
-  if (!cgroup && !is_removed(cgroup.error())) return cgroup.error();
-  if (!cgroup || cgroup->id() != left.cgroup) {
-    records.drop(left.cgroup);
-    return std::string();
-  }
-  const auto owner = owner_in(left.text);
-  if (owner && is_running(*owner)) return std::string();
-  if (dry_run) return std::string("stays frozen in a dry run");
-  const UniqueFd file = TRY(cgroup->open_file("cgroup.freeze", O_RDWR));
-  TRY(write_frozen(file.get(), /*frozen=*/false, left.path + "/cgroup.freeze"));
-  records.drop(left.cgroup);
-  return std::string("thawed");
 }
 
 }  // namespace
@@ -94,22 +77,17 @@ Result<void> CgroupFreeze::thaw() {
 
 std::vector<std::string> thaw_leftovers(const CgroupTree& tree, const SettingRecords& records,
                                         bool dry_run) {
-  std::vector<std::string> log;
-  if (tree.version() != CgroupVersion::v2) return log;
-  const auto all = records.all();
-  if (!all) {
-    log.push_back("frozen cgroups are not thawed: " + all.error().text());
-    return log;
-  }
-  for (const auto& left : *all) {
-    const auto done = thaw_leftover(tree, records, left, dry_run);
-    if (!done) {
-      log.push_back(fmt::format("{}: not thawed: {}", left.path, done.error().text()));
-    } else if (!done->empty()) {
-      log.push_back(fmt::format("{}: {}", left.path, *done));
-    }
-  }
-  return log;
+  const auto thaw = [&](const CgroupDir& cgroup,
+                        const SettingRecords::SavedSetting& left) -> Result<std::string> {
+    const auto owner = owner_in(left.text);
+    if (owner && is_running(*owner)) return std::string();
+    if (dry_run) return std::string("stays frozen in a dry run");
+    const UniqueFd file = TRY(cgroup.open_file("cgroup.freeze", O_RDWR));
+    TRY(write_frozen(file.get(), /*frozen=*/false, left.path + "/cgroup.freeze"));
+    records.drop(left.cgroup);
+    return std::string("thawed");
+  };
+  return undo_leftovers(tree, records, thaw, "not thawed", "frozen cgroups are not thawed");
 }
 
 }  // namespace forestall::kernel

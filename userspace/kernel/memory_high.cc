@@ -11,6 +11,7 @@
 #include "kernel/held_file.h"
 #include "kernel/memory_files.h"
 #include "kernel/process_ref.h"
+#include "kernel/setting_leftovers.h"
 
 namespace forestall::kernel {
 namespace {
@@ -44,25 +45,6 @@ Result<void> undo(int file, const MemoryHighRecord& record, std::string_view nam
   const auto now = TRY(read_amount(file, name));
   if (now != record.old_value && now != record.new_value) return {};
   return write_amount(file, record.original, name);
-}
-
-// Returns what was done; empty if there is nothing to undo.
-Result<std::string> undo_leftover(const CgroupTree& tree, const SettingRecords& records,
-                                  const SettingRecords::SavedSetting& left, bool dry_run) {
-  const auto cgroup = tree.open(left.path);
-  // What cannot be opened for another reason than its removal still has the setting.
-  if (!cgroup && !is_removed(cgroup.error())) return cgroup.error();
-  if (!cgroup || cgroup->id() != left.cgroup) {
-    records.drop(left.cgroup);
-    return std::string();
-  }
-  const auto record = TRY(parse_memory_high_record(left.text));
-  if (owner_is_running(record)) return std::string();
-  if (dry_run) return fmt::format("left as it is by a dry run (\"{}\")", left.text);
-  const UniqueFd file = TRY(cgroup->open_file("memory.high", O_RDWR));
-  TRY(undo(file.get(), record, left.path + "/memory.high"));
-  records.drop(left.cgroup);
-  return fmt::format("restored (\"{}\")", left.text);
 }
 
 }  // namespace
@@ -155,23 +137,18 @@ Result<void> MemoryHigh::restore() {
 
 std::vector<std::string> restore_leftovers(const CgroupTree& tree, const SettingRecords& records,
                                            bool dry_run) {
-  std::vector<std::string> log;
-  if (tree.version() != CgroupVersion::v2) return log;
-  const auto all = records.all();
-  if (!all) {
-    log.push_back("memory.high not restored: " + all.error().text());
-    return log;
-  }
-  for (const auto& left : *all) {
-    const auto done = undo_leftover(tree, records, left, dry_run);
-    if (!done) {
-      log.push_back(
-          fmt::format("{}: memory.high not restored: {}", left.path, done.error().text()));
-    } else if (!done->empty()) {
-      log.push_back(fmt::format("{}: memory.high {}", left.path, *done));
-    }
-  }
-  return log;
+  const auto restore = [&](const CgroupDir& cgroup,
+                           const SettingRecords::SavedSetting& left) -> Result<std::string> {
+    const auto record = TRY(parse_memory_high_record(left.text));
+    if (owner_is_running(record)) return std::string();
+    if (dry_run) return fmt::format("memory.high left as it is by a dry run (\"{}\")", left.text);
+    const UniqueFd file = TRY(cgroup.open_file("memory.high", O_RDWR));
+    TRY(undo(file.get(), record, left.path + "/memory.high"));
+    records.drop(left.cgroup);
+    return fmt::format("memory.high restored (\"{}\")", left.text);
+  };
+  return undo_leftovers(tree, records, restore, "memory.high not restored",
+                        "memory.high not restored");
 }
 
 }  // namespace forestall::kernel

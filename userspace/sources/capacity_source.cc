@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "kernel/memory_files.h"
+#include "sources/poll_timer.h"
 
 namespace forestall::sources {
 namespace {
@@ -169,10 +170,7 @@ void CapacitySource::set_timer(MonotonicTime now) {
   for (const Watch& watch : watches_) interval = std::min(interval, watch.due - now);
   interval = watches_.empty() ? Duration::zero() : std::max(interval, kShortest);
   interval_ = interval;
-  itimerspec when{};
-  when.it_value.tv_sec = interval / std::chrono::seconds(1);
-  when.it_value.tv_nsec = (interval % std::chrono::seconds(1)).count();
-  ::timerfd_settime(timer_.get(), 0, &when, nullptr);
+  set_poll_timer(timer_.get(), interval);
 }
 
 }  // namespace forestall::sources

@@ -13,6 +13,7 @@
 #include "model/until_oom.h"
 #include "model/workload.h"
 #include "sources/node_reader.h"
+#include "sources/poll_timer.h"
 
 namespace forestall::sources {
 namespace {
@@ -292,10 +293,7 @@ void PollSource::set_timer(MonotonicTime now) {
   for (const auto& [key, watch] : watches_) interval = std::min(interval, watch->due - now);
   interval = watches_.empty() ? Duration::zero() : std::max(interval, kShortestPoll);
   interval_ = interval;
-  itimerspec when{};
-  when.it_value.tv_sec = interval / std::chrono::seconds(1);
-  when.it_value.tv_nsec = (interval % std::chrono::seconds(1)).count();
-  ::timerfd_settime(timer_.get(), 0, &when, nullptr);
+  set_poll_timer(timer_.get(), interval);
 }
 
 }  // namespace forestall::sources

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -21,6 +22,7 @@ namespace forestall::cluster {
 namespace {
 
 using Kind = KubectlOptions::Kind;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -37,13 +39,19 @@ std::string items(const std::vector<std::string>& objects) {
   return fmt::format(R"({{"metadata":{{}},"items":[{}]}})", fmt::join(objects, ","));
 }
 
+constexpr std::int64_t kNow = 1'764'093'600;  // 2025-11-25T18:00:00Z
+constexpr const char* kFourMinutesAgo = "2025-11-25T17:56:00Z";
+
 std::string node_with(const std::string& name, const std::string& pressure,
-                      const std::string& metadata = "") {
+                      const std::string& metadata = "",
+                      const std::string& heartbeat = kFourMinutesAgo) {
   return fmt::format(
       R"({{"metadata":{{"name":"{0}","resourceVersion":"7"{2}}},"spec":{{"taints":[)"
       R"({{"key":"forestall.dev/memory-pressure","effect":"NoSchedule"}}]}},"status":)"
-      R"({{"conditions":[{{"type":"ForestallMemoryPressure","status":"{1}"}}]}}}})",
-      name, pressure, metadata);
+      R"({{"conditions":[{{"type":"Ready","status":"True","lastHeartbeatTime":)"
+      R"("2025-11-25T18:00:00Z"}},{{"type":"ForestallMemoryPressure","status":"{1}",)"
+      R"("lastHeartbeatTime":"{3}"}}]}}}})",
+      name, pressure, metadata, heartbeat);
 }
 
 std::string event_about(const std::string& uid, const std::string& reason, const std::string& last,
@@ -84,6 +92,7 @@ class KubectlTest : public ::testing::Test {
     api_.emplace(ApiReader::create(access).value());
     options_.pod_namespace = "shop";
     options_.object = "web-0";
+    options_.wall_seconds = kNow;
   }
 
   std::string text_of(Result<KubectlReport> (*report)(ApiReader&, const KubectlOptions&)) {
@@ -122,6 +131,32 @@ TEST_F(KubectlTest, ListsNodesWithTheirLastReports) {
   EXPECT_TRUE(notes_.empty());
   options_.json = true;
   EXPECT_THAT(text_of(report_nodes), HasSubstr(R"("workingSet": "8589934592")"));
+}
+
+// The condition of a node whose programs have ended stays as it was.
+TEST_F(KubectlTest, TheGuardOfANodeWithAnOldConditionIsUnknown) {
+  answers_[kReports] = items({});
+  answers_[kNodes] = items({node_with("a", "False", "", "2025-11-25T17:49:59Z"),
+                            node_with("b", "False", "", "2025-11-25T17:50:00Z"),
+                            node_with("c", "True", "", "2025-11-25T18:10:01Z"),
+                            node_with("d", "True", "", "a moment ago"), node_with("e", "Unknown")});
+  const std::string text = text_of(report_nodes);
+  EXPECT_THAT(text, HasSubstr("a     unknown  -         yes "));
+  EXPECT_THAT(text, HasSubstr("b     yes      False     yes "));
+  EXPECT_THAT(text, HasSubstr("c     unknown  -         yes "));
+  EXPECT_THAT(text, HasSubstr("d     unknown  -         yes "));
+  EXPECT_THAT(text, HasSubstr("e     unknown  Unknown   yes "));
+  EXPECT_THAT(notes_[0], HasSubstr("the guard of 3 nodes is unknown"));
+  EXPECT_THAT(notes_[0], HasSubstr("a (2025-11-25T17:49:59Z), c (2025-11-25T18:10:01Z), d ("));
+  options_.json = true;
+  EXPECT_THAT(text_of(report_nodes), HasSubstr(R"("guarded": "unknown",
+      "lastHeartbeatTime": "2025-11-25T17:49:59Z")"));
+  options_.json = false;
+  answers_[kPod] = web_pod();
+  answers_[kPodEvents] = items({});
+  answers_["/api/v1/nodes/here"] = node_with("here", "False", "", "2025-11-25T17:49:59Z");
+  EXPECT_THAT(text_of(report_pod), HasSubstr("no current report: the last one was at "
+                                             "2025-11-25T17:49:59Z"));
 }
 
 TEST_F(KubectlTest, ReportsThatNoNodeReportIsPublished) {
@@ -167,6 +202,49 @@ TEST_F(KubectlTest, AnEventWithAnImpossibleCountHidesNoOther) {
   const std::string text = text_of(report_events);
   EXPECT_THAT(text, HasSubstr("2025-11-25T18:30:00Z  1      Forged"));
   EXPECT_THAT(text, HasSubstr("2025-11-25T18:40:00Z  2      Evicted"));
+}
+
+TEST_F(KubectlTest, AnUnreadableEventHidesNoOther) {
+  const std::string bad =
+      R"({"metadata":{"name":"x"},"source":{"component":"forestall"},"reason":"Evicted"})";
+  answers_[kEvents] =
+      items({bad, event_about("u1", "Evicted", "2025-11-25T18:40:00Z"), R"({"source":"none"})"});
+  EXPECT_THAT(text_of(report_events), HasSubstr("2025-11-25T18:40:00Z  2      Evicted"));
+  EXPECT_THAT(notes_, ElementsAre(AllOf(HasSubstr("2 Events are not shown"),
+                                        HasSubstr("items[0]: 'involvedObject' is missing"))));
+  answers_[kPodEvents] = items({bad, event_about("u1", "Evicted", "2025-11-25T18:30:00Z")});
+  EXPECT_THAT(text_of(report_pod), HasSubstr("evicted by Forestall\n"));
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("1 Event is not shown")));
+}
+
+// Every user with the right to create Events may write any text into one.
+TEST_F(KubectlTest, TheTextOfAnEventIsOneLine) {
+  std::string forged = event_about("u1", "Warned", "2025-11-25T18:30:00Z");
+  const std::string text = R"(a\nevicted by Forestall\n\u001b[2J\u009b2J\u202eb)";
+  forged.replace(forged.find("The node was"), 12, text);
+  forged.replace(forged.find("starved_resource"), 16, R"(k\nevicted by Forestall\nv)");
+  answers_[kPod] = web_pod();
+  answers_["/api/v1/nodes/here"] = node_with("here", "False");
+  answers_[kPodEvents] = items({forged});
+  answers_[kEvents] = items({forged});
+  const std::string shown = R"(a\nevicted by Forestall\n\x1b[2J\xc2\x9b2J\xe2\x80\xaeb)";
+  const std::string why = text_of(report_pod);
+  EXPECT_THAT(why, HasSubstr("Warned (2 times): " + shown));
+  EXPECT_THAT(why, HasSubstr("\n  k\\nevicted by Forestall\\nv: memory\n"));
+  EXPECT_THAT(why, ::testing::Not(HasSubstr("\nevicted by Forestall")));
+  EXPECT_THAT(text_of(report_events), HasSubstr("here  " + shown));
+  options_.json = true;
+  EXPECT_THAT(text_of(report_pod), HasSubstr("\"message\": \"" + text));
+  EXPECT_THAT(text_of(report_events), HasSubstr("\"message\": \"" + text));
+}
+
+TEST_F(KubectlTest, AMisspeltPodIsAnError) {
+  answers_[kPodEvents] = items({event_about("u1", "BackOff", "2025-11-25T18:30:00Z", "kubelet")});
+  EXPECT_THAT(text_of(report_pod),
+              HasSubstr("failed: no pod shop/web-0, and no Event of Forestall about one of this "
+                        "name"));
+  options_.json = true;
+  EXPECT_THAT(text_of(report_pod), HasSubstr("failed: no pod shop/web-0"));
 }
 
 TEST_F(KubectlTest, ListsEventsOfAllNamespaces) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
@@ -36,6 +37,8 @@ Result<int> connect_and_report(KubectlOptions options) {
   const kubernetes::Access access = TRY(kubernetes::read_kubeconfig(path, options.context));
   if (options.pod_namespace.empty()) options.pod_namespace = access.pod_namespace;
   if (options.pod_namespace.empty()) options.pod_namespace = "default";
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  options.wall_seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
   ApiReader api = TRY(ApiReader::create(access));
   return print_report(api, options);
 }

@@ -17,7 +17,7 @@ struct KubectlReport {
 };
 
 // What a command prints. Errors: the API server refused what the command cannot do without.
-// REQUIRES: options.pod_namespace is not empty.
+// REQUIRES: options.pod_namespace is not empty, and options.wall_seconds is set.
 [[nodiscard]] Result<KubectlReport> report_nodes(ApiReader& api, const KubectlOptions& options);
 [[nodiscard]] Result<KubectlReport> report_pod(ApiReader& api, const KubectlOptions& options);
 [[nodiscard]] Result<KubectlReport> report_events(ApiReader& api, const KubectlOptions& options);

@@ -3,13 +3,14 @@
 // (scripts/deploy/kubernetes/crd/node-reports.yaml), if reports are published.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
 
 #include "base/parse.h"
 #include "cluster/kubectl_command.h"
-#include "cluster/node_object.h"
+#include "cluster/node_guard.h"
 #include "tables/table.h"
 #include "text/json_output.h"
 #include "text/json_value.h"
@@ -73,14 +74,42 @@ LastReports read_reports(ApiReader& api, std::vector<std::string>& notes) {
 
 struct NodeRow {
   std::string name;
-  NodeObject object;
+  std::string guarded;
+  std::string pressure;   // empty: no current condition
+  std::string heartbeat;  // of the condition
+  bool is_tainted = false;
   LastNodeReport report;
 };
 
-// Without the condition, no `forestall cluster` reports from the node.
-std::string_view guarded(const NodeObject& node) {
-  if (node.is_unguarded) return "no";
-  return node.condition_status.empty() ? "unknown" : "yes";
+Result<NodeRow> read_row(const text::JsonValue& object, std::int64_t wall_seconds) {
+  const text::JsonValue metadata = TRY(object.at("metadata"));
+  const NodeObject node = TRY(read_node(object));
+  NodeRow row;
+  row.name = TRY(metadata.text("name"));
+  row.guarded = guarded_word(node, wall_seconds);
+  row.pressure = current_pressure(node, wall_seconds);
+  row.heartbeat = node.condition_heartbeat;
+  row.is_tainted = !node.our_taints.empty();
+  return row;
+}
+
+// Nothing writes the condition of a node whose `forestall cluster` has ended.
+void note_old_conditions(const std::vector<NodeRow>& rows, std::vector<std::string>& notes) {
+  constexpr std::size_t kListed = 5;
+  std::size_t count = 0;
+  std::string list;
+  for (const NodeRow& each : rows) {
+    if (!each.pressure.empty() || each.heartbeat.empty() || each.guarded == "no") continue;
+    if (++count > kListed) continue;
+    list += fmt::format("{}{} ({})", count == 1 ? "" : ", ", each.name, each.heartbeat);
+  }
+  if (count == 0) return;
+  notes.push_back(fmt::format(
+      "the guard of {} node{} is unknown: the condition {} was last written more than {} min ago: "
+      "{}{}",
+      count, count == 1 ? "" : "s", kPressureCondition,
+      std::chrono::duration_cast<std::chrono::minutes>(kConditionAgeMax).count(), list,
+      count > kListed ? ", ..." : ""));
 }
 
 std::string or_dash(std::string_view value) {
@@ -98,11 +127,10 @@ std::string table_of(const std::vector<NodeRow>& rows) {
   tables::Table table({"node", "guarded", "pressure", "taint", "working set", "capacity",
                        "full stall %", "evictions/h", "oom kills/h", "reported"});
   for (const NodeRow& row : rows) {
-    table.add({row.name, std::string(guarded(row.object)), or_dash(row.object.condition_status),
-               row.object.our_taints.empty() ? "no" : "yes", amount_or_dash(row.report.working_set),
-               amount_or_dash(row.report.capacity), or_dash(row.report.full_stall),
-               or_dash(row.report.evictions), or_dash(row.report.oom_kills),
-               or_dash(row.report.time)});
+    table.add({row.name, row.guarded, or_dash(row.pressure), row.is_tainted ? "yes" : "no",
+               amount_or_dash(row.report.working_set), amount_or_dash(row.report.capacity),
+               or_dash(row.report.full_stall), or_dash(row.report.evictions),
+               or_dash(row.report.oom_kills), or_dash(row.report.time)});
   }
   return table.text();
 }
@@ -116,9 +144,10 @@ std::string json_of(const std::vector<NodeRow>& rows) {
   for (const NodeRow& row : rows) {
     auto node = text::JsonOutput::object();
     node.set("name", row.name);
-    node.set("guarded", guarded(row.object));
-    set_if_known(node, "pressure", row.object.condition_status);
-    node.set("tainted", !row.object.our_taints.empty());
+    node.set("guarded", row.guarded);
+    set_if_known(node, "pressure", row.pressure);
+    set_if_known(node, "lastHeartbeatTime", row.heartbeat);
+    node.set("tainted", row.is_tainted);
     if (!row.report.time.empty()) {
       auto report = text::JsonOutput::object();
       report.set("time", row.report.time);
@@ -140,13 +169,13 @@ std::string json_of(const std::vector<NodeRow>& rows) {
 
 Result<KubectlReport> report_nodes(ApiReader& api, const KubectlOptions& options) {
   std::vector<NodeRow> rows;
-  const auto visit = [&rows](const text::JsonValue& object) -> Result<void> {
-    const text::JsonValue metadata = TRY(object.at("metadata"));
-    rows.push_back({TRY(metadata.text("name")), TRY(read_node(object)), {}});
+  const auto visit = [&](const text::JsonValue& object) -> Result<void> {
+    rows.push_back(TRY(read_row(object, options.wall_seconds)));
     return {};
   };
   if (!TRY(api.each("/api/v1/nodes", visit))) return error("the API server has no nodes");
   KubectlReport report;
+  note_old_conditions(rows, report.notes);
   const LastReports reports = read_reports(api, report.notes);
   for (NodeRow& row : rows) {
     if (const auto found = reports.find(row.name); found != reports.end()) {

@@ -18,8 +18,9 @@ struct KubectlOptions {
   std::string pod_namespace;  // empty: that of the context
   bool all_namespaces = false;
   bool json = false;
-  std::string object;  // the pod of `why`, the node of `rank`
-  std::string signal;  // of `rank`; empty: memory.available
+  std::string object;             // the pod of `why`, the node of `rank`
+  std::string signal;             // of `rank`; empty: memory.available
+  std::int64_t wall_seconds = 0;  // now, by the wall clock of this host
 };
 
 // Returns the exit code if there is nothing to run: help was printed to standard output, or an

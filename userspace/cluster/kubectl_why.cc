@@ -9,7 +9,7 @@
 
 #include "base/printable.h"
 #include "cluster/kubectl_command.h"
-#include "cluster/node_object.h"
+#include "cluster/node_guard.h"
 #include "cluster/reported_event.h"
 #include "intake/pod_list.h"
 #include "kubernetes/url.h"
@@ -87,13 +87,24 @@ Result<PodFinding> find_pod(ApiReader& api, const KubectlOptions& options, Kubec
   if (const auto body = TRY(api.find(where + "/pods/" + name))) {
     finding.pod = TRY(read_present_pod(*body));
   }
-  finding.events = TRY(read_events(api, where +
-                                            "/events?fieldSelector=involvedObject.kind%3DPod%2C"
-                                            "involvedObject.name%3D" +
-                                            name));
+  ReportedEvents events =
+      TRY(read_events(api, where +
+                               "/events?fieldSelector=involvedObject.kind%3DPod%2C"
+                               "involvedObject.name%3D" +
+                               name));
+  auto note = unreadable_note(events);
+  if (note) report.notes.push_back(*std::move(note));
+  finding.events = std::move(events.list);
   std::erase_if(finding.events, [&options](const ReportedEvent& each) {
     return each.kind != "Pod" || each.name != options.object;
   });
+  if (!finding.pod && finding.events.empty()) {
+    return error(fmt::format("no pod {}, and no Event of Forestall about one of this name{}",
+                             finding.name,
+                             report.notes.empty() ? "; the API server keeps Events for an hour by "
+                                                    "default"
+                                                  : "; " + report.notes.front()));
+  }
   if (!finding.pod || finding.pod->node.empty()) return finding;
   const auto body = api.get("/api/v1/nodes/" + kubernetes::percent_encoded(finding.pod->node));
   auto node = body ? parse_node(*body) : Result<NodeObject>(body.error());
@@ -112,29 +123,37 @@ bool was_evicted(const PodFinding& finding) {
 }
 
 std::string state_of(const PresentPod& pod) {
-  std::string text = fmt::format("{}, {}, priority {}", pod.phase.empty() ? "no phase" : pod.phase,
-                                 pod.quality, pod.priority.empty() ? "unknown" : pod.priority);
-  text += pod.node.empty() ? ", on no node" : ", on node " + pod.node;
+  std::string text =
+      fmt::format("{}, {}, priority {}", pod.phase.empty() ? "no phase" : escaped(pod.phase),
+                  pod.quality, pod.priority.empty() ? "unknown" : pod.priority);
+  text += pod.node.empty() ? ", on no node" : ", on node " + escaped(pod.node);
   return text;
 }
 
 // What of the node prevents an eviction, or would cause one.
-std::string state_of_node(const PresentPod& pod, const NodeObject& node) {
+std::string state_of_node(const PresentPod& pod, const NodeObject& node,
+                          std::int64_t wall_seconds) {
   if (node.is_unguarded) return "the agent of the node does not answer; the node is unguarded";
-  if (node.condition_status == "True") {
+  const std::string_view pressure = current_pressure(node, wall_seconds);
+  if (pressure == "True") {
     return fmt::format(
         "a memory threshold of the node is met, or was met a short time ago; the order of "
-        "eviction: "
-        "kubectl forestall rank {}",
+        "eviction: kubectl forestall rank {}",
         pod.node);
   }
-  if (node.condition_status == "False") return "no memory threshold of the node is met";
+  if (pressure == "False") return "no memory threshold of the node is met";
+  if (pressure.empty() && !node.condition_heartbeat.empty()) {
+    return fmt::format(
+        "the node has no current report: the last one was at {}, and `forestall cluster` does not "
+        "run on it now",
+        node.condition_heartbeat);
+  }
   return "the node has no current report: `forestall cluster` is not running on it, or its agent "
          "has just begun";
 }
 
-// In the order in which they are to be read.
-std::vector<std::string> reasons_of(const PodFinding& finding) {
+// In the order in which they are to be read. As they are in the API, for JSON too.
+std::vector<std::string> reasons_of(const PodFinding& finding, std::int64_t wall_seconds) {
   std::vector<std::string> reasons;
   if (was_evicted(finding)) return reasons;
   reasons.emplace_back(
@@ -145,26 +164,32 @@ std::vector<std::string> reasons_of(const PodFinding& finding) {
     reasons.push_back("the agent never evicts it: " + finding.pod->protection);
   }
   if (finding.pod->node.empty()) reasons.emplace_back("it runs on no node");
-  if (finding.node) reasons.push_back(state_of_node(*finding.pod, *finding.node));
+  if (finding.node) {
+    reasons.push_back(state_of_node(*finding.pod, *finding.node, wall_seconds));
+  }
   return reasons;
 }
 
+// Every user with the right to create Events may write any text into one.
 std::string event_text(const ReportedEvent& event, const PodFinding& finding) {
   const bool is_earlier = finding.pod && event.uid != finding.pod->uid;
-  std::string text = fmt::format("{} {}{}{}: {}\n", event.last, event.reason,
-                                 event.count > 1 ? fmt::format(" ({} times)", event.count) : "",
-                                 is_earlier ? ", an earlier pod of this name" : "", event.message);
-  for (const auto& [key, value] : event.annotations) text += fmt::format("  {}: {}\n", key, value);
+  std::string text =
+      fmt::format("{} {}{}{}: {}\n", escaped(event.last), escaped(event.reason),
+                  event.count > 1 ? fmt::format(" ({} times)", event.count) : "",
+                  is_earlier ? ", an earlier pod of this name" : "", escaped(event.message));
+  for (const auto& [key, value] : event.annotations) {
+    text += fmt::format("  {}: {}\n", escaped(key), escaped(value));
+  }
   if (!event.node.empty()) {
-    text += fmt::format("  record: `forestall events --since {}` on node {}\n", event.first,
-                        event.node);
+    text += fmt::format("  record: `forestall events --since {}` on node {}\n",
+                        escaped(event.first), escaped(event.node));
   }
   return text;
 }
 
-std::string text_of(const PodFinding& finding) {
+std::string text_of(const PodFinding& finding, std::int64_t wall_seconds) {
   std::string text =
-      fmt::format("pod {}: {}\n", finding.name,
+      fmt::format("pod {}: {}\n", escaped(finding.name),
                   finding.pod ? state_of(*finding.pod) : "the API server has no such pod now");
   for (const ReportedEvent& each : finding.events) text += event_text(each, finding);
   if (was_evicted(finding)) {
@@ -172,11 +197,13 @@ std::string text_of(const PodFinding& finding) {
   } else {
     text += "not evicted by Forestall, as far as the API server shows:\n";
   }
-  for (const std::string& reason : reasons_of(finding)) text += fmt::format("  - {}\n", reason);
-  if (finding.pod && !finding.pod->disruption_target.empty()) {
-    text += "condition DisruptionTarget: " + finding.pod->disruption_target + '\n';
+  for (const std::string& reason : reasons_of(finding, wall_seconds)) {
+    text += fmt::format("  - {}\n", escaped(reason));
   }
-  return printable_lines(text);
+  if (finding.pod && !finding.pod->disruption_target.empty()) {
+    text += "condition DisruptionTarget: " + escaped(finding.pod->disruption_target) + '\n';
+  }
+  return text;
 }
 
 std::string json_of(const PodFinding& finding, const KubectlOptions& options) {
@@ -197,10 +224,11 @@ std::string json_of(const PodFinding& finding, const KubectlOptions& options) {
   }
   if (finding.node) {
     out.set("nodeUnguarded", finding.node->is_unguarded);
-    out.set("nodePressure", finding.node->condition_status);
+    out.set("nodePressure", current_pressure(*finding.node, options.wall_seconds));
+    out.set("nodeLastHeartbeatTime", finding.node->condition_heartbeat);
   }
   auto reasons = text::JsonOutput::list();
-  for (const std::string& each : reasons_of(finding)) reasons.add(each);
+  for (const std::string& each : reasons_of(finding, options.wall_seconds)) reasons.add(each);
   out.set("reasons", std::move(reasons));
   auto events = text::JsonOutput::list();
   for (const ReportedEvent& each : finding.events) events.add(to_json(each));
@@ -213,7 +241,7 @@ std::string json_of(const PodFinding& finding, const KubectlOptions& options) {
 Result<KubectlReport> report_pod(ApiReader& api, const KubectlOptions& options) {
   KubectlReport report;
   const PodFinding finding = TRY(find_pod(api, options, report));
-  report.text = options.json ? json_of(finding, options) : text_of(finding);
+  report.text = options.json ? json_of(finding, options) : text_of(finding, options.wall_seconds);
   return report;
 }
 

@@ -147,7 +147,9 @@ Result<void> read_taints(const text::JsonValue& spec, NodeObject& node) {
 Result<void> read_condition(const text::JsonValue& status, NodeObject& node) {
   return status.each_in("conditions", [&node](const text::JsonValue& each) -> Result<void> {
     const std::string type = TRY(each.text("type"));
-    if (type == kPressureCondition) node.condition_status = TRY(each.text("status"));
+    if (type != kPressureCondition) return {};
+    node.condition_status = TRY(each.text("status"));
+    node.condition_heartbeat = TRY(each.text("lastHeartbeatTime"));
     return {};
   });
 }

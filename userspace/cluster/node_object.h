@@ -34,6 +34,7 @@ struct NodeObject {
   std::size_t taints = 0;
   std::vector<std::size_t> our_taints;  // indices of those of kPressureTaint
   std::string condition_status;         // "True", "False" or "Unknown"; empty: it has none
+  std::string condition_heartbeat;      // when it was last written, as the API has times
 };
 
 [[nodiscard]] Result<NodeObject> parse_node(std::string_view body);

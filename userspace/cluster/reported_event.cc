@@ -47,18 +47,30 @@ Result<std::optional<ReportedEvent>> read_event(const text::JsonValue& object) {
 
 }  // namespace
 
-Result<std::vector<ReportedEvent>> read_events(ApiReader& api, const std::string& target) {
-  std::vector<ReportedEvent> events;
+Result<ReportedEvents> read_events(ApiReader& api, const std::string& target) {
+  ReportedEvents events;
   const auto visit = [&events](const text::JsonValue& object) -> Result<void> {
-    if (auto event = TRY(read_event(object))) events.push_back(*std::move(event));
+    auto event = read_event(object);
+    if (!event) {
+      if (events.unreadable++ == 0) events.problem = event.error().text();
+    } else if (*event) {
+      events.list.push_back(**std::move(event));
+    }
     return {};
   };
   if (!TRY(api.each(target, visit))) {
     return error(fmt::format("GET {}: the API server has no Events", target));
   }
   // Times of the API (RFC 3339, UTC) are in the order of their texts.
-  std::ranges::stable_sort(events, {}, &ReportedEvent::last);
+  std::ranges::stable_sort(events.list, {}, &ReportedEvent::last);
   return events;
+}
+
+std::optional<std::string> unreadable_note(const ReportedEvents& events) {
+  if (events.unreadable == 0) return std::nullopt;
+  return fmt::format("{} Event{} not shown, because {} not have the form of an Event: {}",
+                     events.unreadable, events.unreadable == 1 ? " is" : "s are",
+                     events.unreadable == 1 ? "it does" : "they do", events.problem);
 }
 
 text::JsonOutput to_json(const ReportedEvent& event) {

@@ -2,7 +2,9 @@
 // An Event of Kubernetes as the API server has it, if Forestall has made it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,9 +29,17 @@ struct ReportedEvent {
   std::vector<std::pair<std::string, std::string>> annotations;
 };
 
-// Those of the list `target` that Forestall has made, by the time of the last occurrence.
-[[nodiscard]] Result<std::vector<ReportedEvent>> read_events(ApiReader& api,
-                                                             const std::string& target);
+struct ReportedEvents {
+  std::vector<ReportedEvent> list;  // by the time of the last occurrence
+  // Every user with the right to create Events may make some that cannot be read.
+  std::size_t unreadable = 0;
+  std::string problem;  // of the first one that is unreadable
+};
+
+// Those of the list `target` that Forestall has made.
+[[nodiscard]] Result<ReportedEvents> read_events(ApiReader& api, const std::string& target);
+// What to report of those that are unreadable; nothing: all were read.
+[[nodiscard]] std::optional<std::string> unreadable_note(const ReportedEvents& events);
 [[nodiscard]] text::JsonOutput to_json(const ReportedEvent& event);
 // "shop/web-0" or "node here".
 [[nodiscard]] std::string subject_text(const ReportedEvent& event);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -47,12 +48,24 @@ class RuleSettingsWriterFiles : public ::testing::Test {
     return std::stoll(test::read_text(files_ / (path + "/memory.high"))) >> 20;
   }
   std::string frozen() const { return test::read_text(files_ / "b/cgroup.freeze"); }
-  // `count` values of memory.high after as many calls.
+  void set_usage(Bytes usage, const std::string& path = "a") const {
+    files_.write(path + "/memory.current", std::to_string(usage.count));
+  }
+  // As the kernel does at a write of memory.high.
+  void reclaim() const {
+    for (const std::string path : {"a", "b"}) {
+      const std::string usage = test::read_text(files_ / (path + "/memory.current"));
+      if (usage == "?") continue;
+      set_usage(std::min(Bytes{std::stoll(usage)}, mib(high(path))), path);
+    }
+  }
+  // `count` values of memory.high after as many calls, each of which reclaims.
   std::vector<std::int64_t> steps(int count, const std::string& path = "a") {
     std::vector<std::int64_t> values;
     for (int i = 0; i < count; ++i) {
       static_cast<void>(writer_->advance(second(1)));
       values.push_back(high(path));
+      reclaim();
     }
     return values;
   }
@@ -76,6 +89,7 @@ TEST_F(RuleSettingsWriterFiles, AThrottleBelowUsageGoesDownInSteps) {
   writer_->set_wanted({throttle("/a", mib(200))});
   EXPECT_EQ(writer_->advance(second(1)), second(1)) << "due at once";
   EXPECT_EQ(high("a"), 268);
+  reclaim();
   EXPECT_THAT(steps(2), ElementsAre(236, 204));
   EXPECT_EQ(writer_->advance(second(1)), second(100)) << "its end";
   EXPECT_EQ(high("a"), 200);
@@ -87,12 +101,41 @@ TEST_F(RuleSettingsWriterFiles, AThrottleAboveUsageIsOneWrite) {
   EXPECT_EQ(high("a"), 310);
 }
 
-// memory.high that is below usage already: a step begins there.
+// memory.high that is far below usage already: a step there would reclaim more than 32 MiB.
 TEST_F(RuleSettingsWriterFiles, NoStepIsAboveTheValueBefore) {
   files_.write("a/memory.high", std::to_string(mib(250).count));
   writer_->set_wanted({throttle("/a", mib(200))});
-  EXPECT_THAT(steps(2), ElementsAre(218, 200));
+  EXPECT_EQ(writer_->advance(second(1)), second(2)) << "after a pause";
+  EXPECT_EQ(high("a"), 250);
+  set_usage(mib(255));
+  EXPECT_EQ(writer_->advance(second(2)), second(2));
+  EXPECT_EQ(high("a"), 223);
   EXPECT_THAT(results_, IsEmpty());
+}
+
+TEST_F(RuleSettingsWriterFiles, AStepThatReclaimsNothingIsFollowedByNoLowerOne) {
+  writer_->set_wanted({throttle("/a", mib(100))});
+  EXPECT_EQ(writer_->advance(second(1)), second(1));
+  EXPECT_EQ(high("a"), 268);
+  EXPECT_EQ(writer_->advance(second(1)), second(2)) << "tried once more, then after a pause";
+  EXPECT_EQ(high("a"), 268);
+  set_usage(mib(500));
+  EXPECT_EQ(writer_->advance(second(2)), second(3));
+  EXPECT_EQ(high("a"), 268) << "not raised either";
+  set_usage(mib(260));
+  EXPECT_EQ(writer_->advance(second(3)), second(3));
+  EXPECT_EQ(high("a"), 228);
+  EXPECT_THAT(results_, IsEmpty());
+}
+
+TEST_F(RuleSettingsWriterFiles, TheNextThrottleFollowsTheLowestOne) {
+  writer_->set_wanted({throttle("/a", mib(310), 9), throttle("/a", mib(350), 12)});
+  EXPECT_EQ(writer_->advance(second(1)), second(9));
+  EXPECT_EQ(high("a"), 310);
+  EXPECT_EQ(writer_->advance(second(9)), second(12));
+  EXPECT_EQ(high("a"), 350) << "not the value before both";
+  EXPECT_EQ(writer_->advance(second(12)), std::nullopt);
+  EXPECT_EQ(high("a"), 400);
 }
 
 TEST_F(RuleSettingsWriterFiles, OtherCgroupsAreServedBetweenTwoSteps) {

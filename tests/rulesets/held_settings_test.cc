@@ -36,7 +36,7 @@ void holds(RuleState& state, std::uint64_t id, std::int64_t written, int until =
   actions[1].held[kCgroup.inode] = {"/a", kNoLimit, written, std::chrono::seconds(until)};
 }
 
-TEST(HeldSettings, TheLowestOfSeveralThrottlesOfACgroupIsWanted) {
+TEST(HeldSettings, AThrottleThatEndsWhileALowerOneLastsIsNotListed) {
   RuleState state;
   holds(state, 1, 900);
   holds(state, 2, 400);
@@ -44,12 +44,18 @@ TEST(HeldSettings, TheLowestOfSeveralThrottlesOfACgroupIsWanted) {
               ElementsAre(RuleSetting{kThrottle, kCgroup, "/a", Bytes{400}, at(5)}));
 }
 
-TEST(HeldSettings, TheTimeIsThatOfTheValue) {
+// Else the end of the lower one would restore the value before both.
+TEST(HeldSettings, AHigherThrottleThatLastsLongerFollowsTheLowerOne) {
   RuleState state;
   holds(state, 1, 900, 9);
   holds(state, 2, 400, 7);
   EXPECT_THAT(held_settings(two_of(Throttle(), Throttle()), state),
-              ElementsAre(RuleSetting{kThrottle, kCgroup, "/a", Bytes{400}, at(7)}));
+              ElementsAre(RuleSetting{kThrottle, kCgroup, "/a", Bytes{400}, at(7)},
+                          RuleSetting{kThrottle, kCgroup, "/a", Bytes{900}, at(9)}));
+}
+
+TEST(HeldSettings, EqualOnesHaveTheLatestTime) {
+  RuleState state;
   holds(state, 1, 1, 9);
   holds(state, 2, 1, 7);
   EXPECT_THAT(held_settings(two_of(Freeze(), Freeze()), state),

@@ -4,24 +4,18 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <mutex>
+#include <optional>
 #include <utility>
 
+#include "actuators/event_wait.h"
+#include "base/clock.h"
 #include "base/start_thread.h"
-#include "kernel/memory_high.h"
 #include "kernel/scheduling.h"
 
 namespace forestall::actuators {
-
-struct MemoryHighThrottle::Applied {
-  ThrottledCgroup throttled;
-  kernel::MemoryHigh high;
-  bool wanted = true;
-};
 
 MemoryHighThrottle::MemoryHighThrottle(const kernel::CgroupTree& tree,
                                        const kernel::SettingRecords& records, UniqueFd reported)
@@ -32,7 +26,7 @@ Result<std::unique_ptr<MemoryHighThrottle>> MemoryHighThrottle::create(
   if (tree.version() != kernel::CgroupVersion::v2) {
     return Error{ENOTSUP, "cgroup v1 has no memory.high"};
   }
-  UniqueFd reported(::eventfd(0, EFD_CLOEXEC));
+  UniqueFd reported(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!reported) return errno_error("eventfd", "for memory.high throttling");
   std::unique_ptr<MemoryHighThrottle> throttle(
       new MemoryHighThrottle(tree, records, std::move(reported)));
@@ -71,51 +65,38 @@ std::vector<std::string> MemoryHighThrottle::take_failures() {
   return std::exchange(failures_, {});
 }
 
-void MemoryHighThrottle::set(const std::vector<ThrottledCgroup>& wanted,
-                             std::list<Applied>& applied,
-                             std::vector<std::string>& failures) const {
-  for (Applied& each : applied) {
-    each.wanted = std::find(wanted.begin(), wanted.end(), each.throttled) != wanted.end();
-    if (each.wanted) continue;
-    const auto restored = each.high.restore();
-    if (!restored) failures.push_back(each.throttled.path + ": " + restored.error().text());
+std::vector<RuleSetting> MemoryHighThrottle::settings() {
+  std::vector<RuleSetting> settings;
+  const std::lock_guard lock(mutex_);
+  for (const ThrottledCgroup& each : wanted_) {
+    settings.push_back({RuleSetting::Kind::throttle, each.cgroup, each.path, each.high});
   }
-  std::erase_if(applied, [](const Applied& each) { return !each.wanted; });
-  for (const ThrottledCgroup& throttled : wanted) {
-    if (std::any_of(applied.begin(), applied.end(),
-                    [&](const Applied& each) { return each.throttled == throttled; })) {
-      continue;
-    }
-    const auto cgroup = tree_.open(throttled.path);
-    if (!cgroup || cgroup->id() != throttled.cgroup) continue;  // it was removed
-    auto high = kernel::MemoryHigh::open(*cgroup, records_);
-    const Result<void> done = high ? high->set(throttled.high) : Result<void>(high.error());
-    if (!done) {
-      failures.push_back(throttled.path + ": " + done.error().text());
-      continue;
-    }
-    applied.push_back({throttled, std::move(high).value(), true});
-  }
+  return settings;
+}
+
+bool MemoryHighThrottle::has_to_stop() {
+  const std::lock_guard lock(mutex_);
+  return stop_;
+}
+
+void MemoryHighThrottle::add_failure(const RuleSettingResult& result) {
+  if (!result.failure) return;
+  const std::lock_guard lock(mutex_);
+  failures_.push_back(result.path + ": " + result.failure->text());
 }
 
 void MemoryHighThrottle::serve() {
   pthread_setname_np(pthread_self(), "forestall-high");
   kernel::use_ordinary_priority();
-  std::list<Applied> applied;
-  for (;;) {
-    eventfd_t ignored = 0;
-    if (::eventfd_read(reported_.get(), &ignored) != 0) continue;
-    std::vector<ThrottledCgroup> wanted;
-    {
-      const std::lock_guard lock(mutex_);
-      if (stop_) return;  // `applied` restores every value
-      wanted = wanted_;
-    }
-    std::vector<std::string> failures;
-    set(wanted, applied, failures);
-    if (failures.empty()) continue;
-    const std::lock_guard lock(mutex_);
-    for (std::string& each : failures) failures_.push_back(std::move(each));
+  const SystemClock clock;
+  // Freezes nothing. Its destructor restores every value.
+  RuleSettingsWriter writer(tree_, {records_, records_},
+                            [this](const RuleSettingResult& result) { add_failure(result); });
+  std::optional<MonotonicTime> due;
+  while (!has_to_stop()) {
+    writer.set_wanted(settings());
+    due = writer.advance(clock.now());
+    wait_for_event(reported_.get(), due);
   }
 }
 

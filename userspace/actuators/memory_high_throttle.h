@@ -5,23 +5,25 @@
 //
 // It is set at the crossing, not ahead of it as in sources/high_tripwire.h. Usage may already be
 // above the value, and then the kernel reclaims in the writing thread before the write returns.
-// A separate thread of ordinary priority therefore writes it. The previous value is restored when a
-// cgroup is no longer listed, by the destructor, and after a SIGKILL by the next start
-// (kernel/memory_high.h).
+// A separate thread of ordinary priority therefore writes it, in steps
+// (actuators/rule_settings_writer.h): between two of them it serves the other cgroups. The previous
+// value is restored when a cgroup is no longer listed, by the destructor, and after a SIGKILL by
+// the next start (kernel/memory_high.h).
 #pragma once
 
-#include <list>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "actuators/rule_settings_writer.h"
 #include "base/bytes.h"
 #include "base/priority_mutex.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "kernel/cgroup_tree.h"
 #include "kernel/setting_records.h"
+#include "model/rule_setting.h"
 
 namespace forestall::actuators {
 
@@ -63,12 +65,12 @@ class MemoryHighThrottle final : public LoopThrottle {
   [[nodiscard]] std::vector<std::string> take_failures() override;
 
  private:
-  struct Applied;
   MemoryHighThrottle(const kernel::CgroupTree& tree, const kernel::SettingRecords& records,
                      UniqueFd reported);
   void serve();
-  void set(const std::vector<ThrottledCgroup>& wanted, std::list<Applied>& applied,
-           std::vector<std::string>& failures) const;
+  [[nodiscard]] std::vector<RuleSetting> settings();
+  [[nodiscard]] bool has_to_stop();
+  void add_failure(const RuleSettingResult& result);
 
   const kernel::CgroupTree& tree_;
   const kernel::SettingRecords& records_;

@@ -2,18 +2,17 @@
 #include "actuators/rule_settings.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <mutex>
 #include <string>
 #include <utility>
 
+#include "actuators/event_wait.h"
 #include "base/blocked_signals.h"
 #include "base/start_thread.h"
 #include "kernel/scheduling.h"
@@ -139,22 +138,8 @@ void RuleSettingsThread::serve() {
     }
     reclaim_piece();
     if (reclaiming_ || !reclaims_.empty()) due = clock.now();
-    wait(due);
+    wait_for_event(changed_.get(), due);
   }
-}
-
-void RuleSettingsThread::wait(std::optional<MonotonicTime> due) const {
-  timespec timeout{};
-  if (due) {
-    const auto left = std::max(*due - SystemClock().now(), Duration{0});
-    timeout.tv_sec = static_cast<time_t>(left / std::chrono::seconds(1));
-    timeout.tv_nsec = static_cast<long>((left % std::chrono::seconds(1)).count());
-  }
-  pollfd changed{changed_.get(), POLLIN, 0};
-  // A failure, EINTR: the next iteration finds nothing to do.
-  if (::ppoll(&changed, 1, due ? &timeout : nullptr, nullptr) <= 0) return;
-  eventfd_t ignored = 0;
-  ::eventfd_read(changed_.get(), &ignored);
 }
 
 void RuleSettingsThread::merge(Work& work) {

@@ -80,8 +80,6 @@ class RuleSettingsThread final : public RuleSettings {
   };
 
   void serve();
-  // Until there is new work, or `due`.
-  void wait(std::optional<MonotonicTime> due) const;
   void merge(Work& work);
   void reclaim_piece();
   void end_reclaim();

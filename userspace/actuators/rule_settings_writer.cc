@@ -19,6 +19,25 @@ bool is_of_same_file(const RuleSetting& one, const RuleSetting& other) {
   return one.kind == other.kind && one.cgroup == other.cgroup;
 }
 
+// Of the same file, whether it is in force in place of the other one.
+bool outranks(const RuleSetting& one, const RuleSetting& other) {
+  return one.high != other.high ? one.high < other.high : one.until > other.until;
+}
+
+std::vector<RuleSetting> in_force(const std::vector<RuleSetting>& requested) {
+  std::vector<RuleSetting> chosen;
+  for (const RuleSetting& each : requested) {
+    const auto same = std::ranges::find_if(
+        chosen, [&](const RuleSetting& other) { return is_of_same_file(each, other); });
+    if (same == chosen.end()) {
+      chosen.push_back(each);
+    } else if (outranks(each, *same)) {
+      *same = each;
+    }
+  }
+  return chosen;
+}
+
 Duration pause_after(std::uint32_t failures) {
   Duration pause = RuleSettingsWriter::kFirstRetry;
   for (; failures > 1 && pause < RuleSettingsWriter::kLastRetry; --failures) pause *= 2;
@@ -45,14 +64,15 @@ std::size_t RuleSettingsWriter::not_undone() const {
 }
 
 std::optional<MonotonicTime> RuleSettingsWriter::advance(MonotonicTime now) {
-  std::erase_if(wanted_, [&](const RuleSetting& each) { return each.until <= now; });
+  std::erase_if(requested_, [&](const RuleSetting& each) { return each.until <= now; });
+  wanted_ = in_force(requested_);
   std::erase_if(failed_, [&](const RuleSetting& each) {
     return std::ranges::none_of(
         wanted_, [&](const RuleSetting& wanted) { return is_of_same_file(wanted, each); });
   });
   undo_what_is_over(now);
   for (const RuleSetting& each : wanted_) make(each);
-  take_step();
+  take_step(now);
   return next_due(now);
 }
 
@@ -91,7 +111,10 @@ void RuleSettingsWriter::make(const RuleSetting& wanted) {
       applied_, [&](const Applied& each) { return is_of_same_file(each.setting, wanted); });
   if (same != applied_.end()) {
     auto* throttling = std::get_if<Throttling>(&same->made);
-    if (throttling != nullptr && wanted.high != same->setting.high) throttling->is_down = false;
+    if (throttling != nullptr && wanted.high != same->setting.high) {
+      throttling->is_down = false;
+      throttling->next_step = {};
+    }
     same->setting = wanted;
     same->failures = 0;
     return;
@@ -116,24 +139,32 @@ Result<RuleSettingsWriter::Applied> RuleSettingsWriter::made(const RuleSetting& 
   return Applied{wanted, Throttling{std::move(high), std::move(usage)}};
 }
 
-void RuleSettingsWriter::take_step() {
+void RuleSettingsWriter::take_step(MonotonicTime now) {
   const auto next = std::ranges::find_if(applied_, [&](const Applied& each) {
     const auto* throttling = std::get_if<Throttling>(&each.made);
-    return throttling != nullptr && !throttling->is_down && wanted_of(each.setting) != nullptr;
+    return throttling != nullptr && !throttling->is_down && throttling->next_step <= now &&
+           wanted_of(each.setting) != nullptr;
   });
   if (next == applied_.end()) return;
-  const auto done = step_down(next->setting, std::get<Throttling>(next->made));
+  const auto done = step_down(next->setting, std::get<Throttling>(next->made), now);
   applied_.splice(applied_.end(), applied_, next);
   if (!done) failed(next->setting, done.error());  // and undone by the next advance()
 }
 
-Result<void> RuleSettingsWriter::step_down(const RuleSetting& wanted, Throttling& made) {
+Result<void> RuleSettingsWriter::step_down(const RuleSetting& wanted, Throttling& made,
+                                           MonotonicTime now) {
   const auto text = TRY(made.usage.read(buffer_));
   const auto usage = TRY(kernel::parse_amount(text));
   if (!usage) return error(made.usage.name() + " has no number");
-  const auto& in_force = made.high.current() ? made.high.current() : made.high.original();
-  const Bytes from = std::min(*usage, in_force.value_or(*usage));
-  const Bytes value = std::max(wanted.high, from - kStep);
+  const Bytes value = std::max(wanted.high, *usage - kStep);
+  // What is written stays below this.
+  const auto& ours = made.high.current();
+  const bool lowers = ours && wanted.high < *ours;
+  const auto& above = lowers ? ours : made.high.original();
+  if (above && wanted.high < *above && value >= *above) {
+    made.next_step = now + kStepPause;
+    return lowers && value == *above ? made.high.set(value) : Result<void>();
+  }
   TRY(made.high.set(value));
   made.is_down = value == wanted.high;
   return {};
@@ -148,7 +179,10 @@ std::optional<MonotonicTime> RuleSettingsWriter::next_due(MonotonicTime now) con
     if (wanted_of(each.setting) == nullptr) {
       add(each.failures > 0 ? each.retry : now);
     } else {
-      add(throttling != nullptr && !throttling->is_down ? now : each.setting.until);
+      add(each.setting.until);
+      if (throttling != nullptr && !throttling->is_down) {
+        add(std::max(now, throttling->next_step));
+      }
     }
   }
   return due;

@@ -2,9 +2,10 @@
 // Makes and undoes what rulesets set of cgroups (v2). Time is an argument.
 //
 // A write of memory.high below usage reclaims before it returns, for minutes with slow swap. So a
-// throttle goes down in steps, one a call, and all that is to be undone is undone before a step. A
-// step that finds nothing to reclaim is followed by the next one: then the kernel slows down the
-// allocations of the cgroup.
+// throttle goes down in steps, one a call, each at most kStep below usage, and all that is to be
+// undone is undone before a step. A step that reclaims nothing, or less than the cgroup allocates
+// meanwhile, is repeated after a pause: usage is above memory.high then, and the kernel slows down
+// the allocations of the cgroup.
 #pragma once
 
 #include <cstddef>
@@ -44,6 +45,8 @@ class RuleSettingsWriter {
  public:
   // More than this takes about a second with slow swap.
   static constexpr Bytes kStep = mib(32);
+  // After a step that did not lower usage.
+  static constexpr Duration kStepPause = std::chrono::seconds(1);
   // Times between attempts at an undo that fails: doubled each time.
   static constexpr Duration kFirstRetry = std::chrono::seconds(1);
   static constexpr Duration kLastRetry = std::chrono::seconds(60);
@@ -59,9 +62,10 @@ class RuleSettingsWriter {
                      std::function<void(RuleSettingResult)> report)
       : tree_(tree), records_(records), report_(std::move(report)) {}
 
-  // From the next advance() on exactly these are set, each until its time. What could not be set is
-  // not tried again while it is wanted with the same value.
-  void set_wanted(std::vector<RuleSetting> wanted) { wanted_ = std::move(wanted); }
+  // From the next advance() on exactly these are set, each until its time; of several throttles of
+  // a cgroup the lowest one that has not ended. What could not be set is not tried again while it
+  // is wanted with the same value.
+  void set_wanted(std::vector<RuleSetting> wanted) { requested_ = std::move(wanted); }
   // Undoes what is not wanted or whose time is over, sets what is new, and takes one step of one
   // throttle. Returns when the next call is due: `now`, if a throttle has steps left; nothing: not
   // before the next set_wanted().
@@ -74,6 +78,7 @@ class RuleSettingsWriter {
     kernel::MemoryHigh high;
     kernel::HeldFile usage;
     bool is_down = false;  // memory.high is the wanted one
+    MonotonicTime next_step{};
   };
   struct Applied {
     RuleSetting setting;
@@ -89,16 +94,18 @@ class RuleSettingsWriter {
   [[nodiscard]] bool undo(Applied& applied, MonotonicTime now);
   void make(const RuleSetting& wanted);
   [[nodiscard]] Result<Applied> made(const RuleSetting& wanted) const;
-  void take_step();
-  [[nodiscard]] Result<void> step_down(const RuleSetting& wanted, Throttling& made);
+  void take_step(MonotonicTime now);
+  [[nodiscard]] Result<void> step_down(const RuleSetting& wanted, Throttling& made,
+                                       MonotonicTime now);
   [[nodiscard]] std::optional<MonotonicTime> next_due(MonotonicTime now) const;
   void failed(const RuleSetting& setting, const Error& failure);
 
   const kernel::CgroupTree& tree_;
   const Records records_;
   const std::function<void(RuleSettingResult)> report_;
-  std::vector<RuleSetting> wanted_;
-  std::list<Applied> applied_;  // the throttle whose step was taken last is the last
+  std::vector<RuleSetting> requested_;
+  std::vector<RuleSetting> wanted_;  // of them those in force: one of each file
+  std::list<Applied> applied_;       // the throttle whose step was taken last is the last
   std::vector<RuleSetting> failed_;
   std::string buffer_;
 };

@@ -19,7 +19,7 @@ struct RuleSetting {
   Kind kind = Kind::throttle;
   CgroupId cgroup;
   std::string path;
-  Bytes high;  // of a throttle: memory.high
+  Bytes high;  // of a throttle: memory.high; the lowest one of a cgroup's applies
   // Ends it if no evaluation does: the readings of rulesets may fail.
   MonotonicTime until = MonotonicTime::max();
 

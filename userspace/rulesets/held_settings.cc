@@ -16,19 +16,28 @@ std::optional<RuleSetting::Kind> kind_of(const PluginArguments& arguments) {
   return std::nullopt;
 }
 
-using ByCgroup = std::map<std::pair<std::uint64_t, RuleSetting::Kind>, RuleSetting>;
+using ByCgroup = std::map<std::pair<std::uint64_t, RuleSetting::Kind>, std::vector<RuleSetting>>;
 
 void add_held(RuleSetting::Kind kind, const std::map<std::uint64_t, HeldSetting>& held,
               ByCgroup& out) {
   for (const auto& [id, setting] : held) {
     RuleSetting wanted{kind, CgroupId{id}, setting.path, {}, MonotonicTime(setting.until)};
     if (kind == RuleSetting::Kind::throttle) wanted.high = Bytes{setting.written};
-    const auto [known, is_new] = out.try_emplace({id, kind}, wanted);
-    if (is_new) continue;
-    RuleSetting& other = known->second;
-    if (wanted.high == other.high) other.until = std::max(other.until, wanted.until);
-    if (wanted.high < other.high) other = wanted;
+    out[{id, kind}].push_back(std::move(wanted));
   }
+}
+
+// Without those that end while a lower one, or an equal one, lasts.
+void keep_effective(std::vector<RuleSetting>& of_file) {
+  std::ranges::sort(of_file, [](const RuleSetting& one, const RuleSetting& other) {
+    return one.high != other.high ? one.high < other.high : one.until > other.until;
+  });
+  auto until = MonotonicTime::min();
+  std::erase_if(of_file, [&](const RuleSetting& each) {
+    if (each.until <= until) return true;
+    until = each.until;
+    return false;
+  });
 }
 
 }  // namespace
@@ -46,8 +55,10 @@ std::vector<RuleSetting> held_settings(const std::vector<Ruleset>& rulesets,
     }
   }
   std::vector<RuleSetting> settings;
-  settings.reserve(found.size());
-  for (auto& [key, setting] : found) settings.push_back(std::move(setting));
+  for (auto& [key, of_file] : found) {
+    keep_effective(of_file);
+    settings.insert(settings.end(), of_file.begin(), of_file.end());
+  }
   return settings;
 }
 

@@ -11,9 +11,9 @@
 
 namespace forestall::rulesets {
 
-// One for each cgroup and kind, in the order of cgroups: the lowest memory.high of several
-// throttles with its time, and the latest time of equal ones. `rulesets` are those that `state` is
-// of.
+// In the order of cgroups and kinds. Of several throttles of a cgroup the lowest memory.high
+// applies and then, when its time is over, the next one: they are listed in this order, those of
+// equal value once with the latest time. `rulesets` are those that `state` is of.
 [[nodiscard]] std::vector<RuleSetting> held_settings(const std::vector<Ruleset>& rulesets,
                                                      const RuleState& state);
 

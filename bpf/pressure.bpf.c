@@ -15,6 +15,7 @@
 #include "bpf/lib/psi.bpf.h"
 #include "bpf/lib/reclaim.bpf.h"
 #include "bpf/lib/stalls.bpf.h"
+#include "bpf/lib/unknown.bpf.h"
 #include "bpf/lib/watches.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -61,7 +62,7 @@ static long climb_to_watched(__u32 i, struct watched_climb* climb) {
 /* Ids from the task's cgroup up, without the root. In a deeper tree, the last ones are those of the
  * watched ancestors further up: the depth of its tree does not hide a tenant's stalls. */
 static __always_inline void list_cgroups(struct mem_cgroup* memcg, __u64* cgroups) {
-  struct watched_climb climb = {};
+  struct watched_climb climb = {.count = unknown_zero()};
 
   for (int i = 0; i < ABI_STALL_LEVELS; i++) {
     struct mem_cgroup* parent = memcg ? memcg_parent(memcg) : 0;

@@ -11,6 +11,7 @@
 
 #include "bpf/lib/memcg.bpf.h"
 #include "bpf/lib/node.bpf.h"
+#include "bpf/lib/unknown.bpf.h"
 
 /* Bound on the steps of a walk, up to three for each cgroup. A larger subtree is not added up. */
 #define SUBTREE_STEPS 4096
@@ -149,7 +150,7 @@ static long walk_subtree(__u32 i, struct subtree* walk) {
 /* Bytes. If the subtree is too large or changes during the walk: 0, and *whole is 0. */
 static __always_inline __u64 subtree_inactive(struct mem_cgroup* memcg, __u32* whole) {
   __u64 root = (__u64)memcg + bpf_core_field_offset(struct mem_cgroup, css);
-  struct subtree walk = {.root = root, .at = root};
+  struct subtree walk = {.root = root, .at = root, .climbing = unknown_zero()};
 
   bpf_loop(SUBTREE_STEPS, walk_subtree, &walk, 0);
   *whole = walk.whole;

@@ -12,6 +12,8 @@
 #include <iostream>
 #include <memory>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "cases/psi_stall.h"
 #include "cases/short_node.h"
@@ -97,6 +99,38 @@ TEST(BpfParity, ADeepTreeHidesNeitherACrossingNorAStall) {
   ASSERT_NE(crossed, nullptr);
   EXPECT_EQ(crossed->kind, ABI_EVENT_charge);
   EXPECT_NE(events.wait(test::of(ABI_EVENT_stall, group.id()), std::chrono::seconds(90)), nullptr);
+}
+
+// In a callback of bpf_loop, Linux 6.1 removes the check of an index that begins as a constant.
+// Without unknown_zero() the ids of the others are written over the stack of the kernel.
+TEST(BpfParity, AStallCountsForTheLowestFourWatchedOfADeepTree) {
+  const auto programs = load();
+  ScratchCgroup scratch;
+  std::string deep;
+  std::vector<std::unique_ptr<OpenCgroup>> groups;
+  std::vector<kernel::BpfWatch> watches;
+  for (int i = 0; i < 10; ++i) {
+    deep += "/watched";
+    groups.push_back(
+        std::make_unique<OpenCgroup>(scratch.directory(scratch.child(deep.substr(1)))));
+    watches.push_back(groups.back()->watch(gib(1)));
+  }
+  scratch.limit(scratch.path() + "/watched", mib(24));
+  for (int i = 0; i < ABI_STALL_LEVELS; ++i) deep += "/l";
+  deep = scratch.child(deep.substr(1));
+  ASSERT_THAT(programs->watch(watches).value(), testing::IsEmpty());
+  const CacheFile cache(mib(96));
+  BpfEvents events(*programs);
+  Child reader([&] {
+    scratch.add(deep, ::getpid());
+    return cache.read_through(CacheFile::kUntilEnded);
+  });
+  const std::size_t lowest = groups.size() - ABI_STALL_WATCHED;
+  for (std::size_t i = groups.size(); i-- > lowest;)
+    EXPECT_NE(events.wait(test::of(ABI_EVENT_stall, groups[i]->id()), std::chrono::seconds(90)),
+              nullptr);
+  for (std::size_t i = 0; i < lowest; ++i)
+    EXPECT_EQ(events.count(test::of(ABI_EVENT_stall, groups[i]->id())), 0U);
 }
 
 TEST(BpfParity, PsiStallMatchesMemoryPressure) {

@@ -45,9 +45,20 @@ class FakeProcesses final : public sources::ProcessSource {
   Result<bool> order(std::vector<ProcessSample>&, const std::vector<std::size_t>&) override {
     return false;
   }
+  Result<bool> order_on_node(std::vector<ProcessSample>& samples,
+                             const std::vector<std::size_t>& which) override {
+    if (!order_failure.empty()) return error(order_failure);
+    if (!order_known) return false;
+    // The kernel's walk reaches the last one first.
+    std::uint64_t next = which.size();
+    for (const std::size_t index : which) samples[index].order = next--;
+    return true;
+  }
   [[nodiscard]] std::string_view name() const override { return "fake"; }
 
   Duration cost = milliseconds(10);
+  bool order_known = false;
+  std::string order_failure;
   std::vector<ProcessSample> processes{process(10, 100), process(11, 300), process(12, 200)};
 
  private:
@@ -116,12 +127,39 @@ TEST_F(OomPredictorTest, TheFirstEvaluationStartsARoundWhoseResultStays) {
   ASSERT_EQ(answers.size(), 1U);
   EXPECT_EQ(answers[0].path, "/");
   EXPECT_EQ(answers[0].verdict, OomVerdict::kills);
+  EXPECT_EQ(answers[0].order, LoopPredictor::TieOrder::none);
   EXPECT_EQ(answers[0].victim, (ProcessId{11, 1}));
   clock_.advance(std::chrono::hours(1));
   const auto right = forecast_->of(node_kill(11, clock_.now()));
   ASSERT_TRUE(right);
   EXPECT_TRUE(right->right);
   EXPECT_EQ(right->victim, (ProcessId{11, 1}));
+}
+
+TEST_F(OomPredictorTest, AnAnswerHasTheOrderThatDecidedBetweenEqualPoints) {
+  processes_->processes = {process(10, 300), process(11, 300)};
+  evaluate();
+  auto answers = finish();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].order, LoopPredictor::TieOrder::pid);
+  EXPECT_EQ(answers[0].order_problem, "");
+  const auto by_pid = answers[0].victim;
+
+  processes_->order_known = true;
+  clock_.advance(std::chrono::hours(1));
+  evaluate();
+  answers = finish();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].order, LoopPredictor::TieOrder::kernel);
+  EXPECT_NE(answers[0].victim, by_pid);
+
+  processes_->order_failure = "the program refuses";
+  clock_.advance(std::chrono::hours(1));
+  evaluate();
+  answers = finish();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].order, LoopPredictor::TieOrder::pid);
+  EXPECT_EQ(answers[0].order_problem, "the program refuses");
 }
 
 TEST_F(OomPredictorTest, AnotherVictimCountsAsUnpredicted) {

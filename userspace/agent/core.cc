@@ -85,7 +85,8 @@ Core::Core(Parts parts, Config config)
                     .victim_cache = victim_cache_,
                     .reporter = reporter_,
                     .kills = kills_}),
-      pods_(parts_.clock, parts_.observer, parts_.tree, parts_.log, config_) {}
+      pods_(parts_.clock, parts_.observer, parts_.tree, parts_.log, config_),
+      prediction_problems_(parts_.log) {}
 
 void Core::start() {
   tree_.refresh_changed();
@@ -174,14 +175,32 @@ void Core::guard_ready() {
 }
 
 void Core::forecast_ready() {
-  for (const LoopPredictor::Answer& answer : parts_.forecast.collect()) {
+  const std::vector<LoopPredictor::Answer> answers = parts_.forecast.collect();
+  report_order_problems(answers);
+  for (const LoopPredictor::Answer& answer : answers) {
     if (!parts_.log.writes(exports::LogLevel::debug)) continue;
     exports::LogLine line("forecast");
     line.field("domain", answer.path).field("verdict", to_string(answer.verdict));
     if (answer.victim) line.field("pid", answer.victim->pid);
+    if (answer.order == LoopPredictor::TieOrder::pid) line.field("order", "pid");
     line.field("took_us", answer.took);
     parts_.log.write(exports::LogLevel::debug, line);
   }
+}
+
+// A round without processes of equal points shows nothing about the order.
+void Core::report_order_problems(const std::vector<LoopPredictor::Answer>& answers) {
+  bool has_tie = false;
+  std::vector<std::string> problems;
+  for (const LoopPredictor::Answer& answer : answers) {
+    has_tie = has_tie || answer.order != LoopPredictor::TieOrder::none;
+    if (answer.order_problem.empty()) continue;
+    problems.push_back(
+        "OOM predictions decide between processes with equal points by pid, because the kernel's "
+        "order cannot be read: " +
+        answer.order_problem);
+  }
+  if (has_tie) prediction_problems_.report(std::move(problems));
 }
 
 void Core::time_passed() {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "agent/crossing_tracker.h"
 #include "agent/evaluation_round.h"
@@ -19,6 +20,7 @@
 #include "agent/parts.h"
 #include "agent/pod_reconciler.h"
 #include "agent/preparation_controller.h"
+#include "agent/problem_log.h"
 #include "agent/record_reporter.h"
 #include "agent/record_writer.h"
 #include "agent/restart_tracker.h"
@@ -74,7 +76,7 @@ class Core {
  private:
   void protect();
   void evaluate(WakeSource source);
-
+  void report_order_problems(const std::vector<LoopPredictor::Answer>& answers);
   const Parts parts_;
   Config config_;
   WakeScheduler scheduler_;
@@ -94,6 +96,7 @@ class Core {
   EvaluationRound round_;
   PreparationController preparation_;
   PodReconciler pods_;
+  ProblemLog prediction_problems_;
 };
 
 }  // namespace forestall::agent

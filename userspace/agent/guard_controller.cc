@@ -167,8 +167,19 @@ void GuardController::refresh(const Config& config, const Record& record,
   report_armed(now, report_due_.has_value());
 }
 
+// Logs a problem when it changes.
+void GuardController::report_clock_problem() {
+  const auto& problem = parts_.guard.clock_problem();
+  const std::string text = problem ? problem->text() : "";
+  if (std::exchange(reported_clock_problem_, text) == text || text.empty()) return;
+  parts_.log.write(
+      exports::LogLevel::warning,
+      exports::LogLine("guard").field("problem", "clocks that could not be started: " + text));
+}
+
 void GuardController::arm(const std::vector<kernel::GuardList>& lists) {
   const auto failed = parts_.guard.arm(lists);
+  report_clock_problem();
   armed_.clear();
   if (!failed.ok()) {
     parts_.log.write(exports::LogLevel::warning,

@@ -115,6 +115,7 @@ class GuardController final : public LoopGuard {
                                                                 std::optional<Bytes> line,
                                                                 MonotonicTime now);
   void arm(const std::vector<kernel::GuardList>& lists);
+  void report_clock_problem();
   void report_armed(MonotonicTime now, bool waited);
   void report_listed(const Kept& kept);
   void report(const abi_guard_report& report);
@@ -129,6 +130,7 @@ class GuardController final : public LoopGuard {
   std::vector<CgroupId> armed_;              // subjects whose list is still to be logged
   std::optional<MonotonicTime> report_due_;  // when report_armed() tries again
   std::size_t reported_unarmed_ = 0;         // lists that could not be armed, as logged last
+  std::string reported_clock_problem_;       // as logged last
   std::map<CgroupId, std::int32_t> reported_first_;  // by subject: the first victim, as logged last
   std::map<CgroupId, kernel::CgroupDir> subjects_;
   Record made_from_;  // the evaluation that the lists were made from

@@ -113,7 +113,8 @@ std::vector<OomPredictor::Answer> OomPredictor::collect() {
   length_ = round_ended_ - round_began_;
   for (const Found& each : found_) {
     const Prediction& made = each.prediction;
-    answers.push_back({each.domain.path, made.verdict, made.victim, made.ended - made.began});
+    answers.push_back({each.domain.path, made.verdict, made.victim, made.order, made.order_problem,
+                       made.ended - made.began});
     keep(each);
   }
   // A request made during the round waits for its pause as well.
@@ -192,10 +193,16 @@ void OomPredictor::predict_all() {
 
 // The kernel breaks ties in the order of its walk. Where that order cannot be read, the pid
 // decides.
+void OomPredictor::order_ties(Prediction& prediction) {
+  const auto tied = policy::tied_for_first(scene_);
+  if (tied.empty()) return;
+  const auto known = sources::order_ties(*processes_, scene_, tied);
+  prediction.order = known && *known ? TieOrder::kernel : TieOrder::pid;
+  if (!known) prediction.order_problem = known.error().text();
+}
+
 void OomPredictor::predict_scene(Prediction& prediction) {
-  if (const auto tied = policy::tied_for_first(scene_); !tied.empty()) {
-    (void)sources::order_ties(*processes_, scene_, tied).ok();
-  }
+  order_ties(prediction);
   const OomPrediction predicted = policy::predict(scene_);
   prediction.verdict = predicted.verdict;
   if (predicted.victim) prediction.victim = scene_.processes[predicted.victim->process].id;

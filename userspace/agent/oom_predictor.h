@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,11 +37,16 @@ namespace forestall::agent {
 // Thread rule: all calls come from the loop's thread.
 class LoopPredictor {
  public:
+  // How the first of several processes with the most points was found: `none` if there is one only.
+  enum class TieOrder : std::uint8_t { none, kernel, pid };
+
   // One domain's answer in a round that is over, for the log.
   struct Answer {
     std::string path;
     OomVerdict verdict = OomVerdict::no_victim;
     std::optional<ProcessId> victim;
+    TieOrder order = TieOrder::none;
+    std::string order_problem;  // why reading the kernel's order failed
     Duration took{0};
   };
 
@@ -98,6 +104,8 @@ class OomPredictor final : public LoopPredictor {
     OomVerdict verdict = OomVerdict::no_victim;
     std::optional<ProcessId> victim;
     std::vector<ProcessId> also;
+    TieOrder order = TieOrder::none;
+    std::string order_problem;
     bool used = false;  // the kernel has killed in the domain since
   };
   struct Kept {
@@ -123,6 +131,7 @@ class OomPredictor final : public LoopPredictor {
   void forget_oldest();
   void predict_all();                          // on the thread
   void predict_scene(Prediction& prediction);  // on the thread
+  void order_ties(Prediction& prediction);     // on the thread
 
   const Clock& clock_;
   // The loop's.

@@ -106,6 +106,7 @@ class GuardPrograms::Loaded {
   [[nodiscard]] std::optional<std::size_t> slot_of(CgroupId subject) const;
   [[nodiscard]] std::uint32_t running_clocks() const;
   [[nodiscard]] bool armed() const;
+  [[nodiscard]] const std::optional<Error>& clock_problem() const { return clock_problem_; }
 
   GuardSkeleton skeleton;
   std::string evidence;
@@ -137,6 +138,8 @@ class GuardPrograms::Loaded {
   std::optional<MappedGuardSlots> mapped_;
   std::uint64_t dropped_ = 0;  // dropped reports that drain() has handled
   const std::function<void(const abi_guard_report&)>* visit_ = nullptr;
+  std::optional<Error> start_problem_;        // the starter's while it runs
+  std::optional<Error> clock_problem_;        // of the starter's last run that is over
   std::unique_ptr<base::JobThread> starter_;  // last: it uses the above
 };
 
@@ -192,29 +195,43 @@ std::uint32_t GuardPrograms::Loaded::running_clocks() const {
 }
 
 // On the starter's thread: moves to each CPU without a running clock and starts it there. A CPU
-// that is offline or outside of our cpuset gets none; another hook signals the tasks that run
-// there.
+// that is offline or outside of our cpuset (EINVAL) gets none; another hook signals the tasks that
+// run there.
 void GuardPrograms::Loaded::start_clocks() {
   use_service_priority();
+  start_problem_.reset();
+  const auto keep = [this](Error problem) {
+    if (!start_problem_) start_problem_ = std::move(problem);
+  };
   const std::size_t bytes = CPU_ALLOC_SIZE(ABI_GUARD_CPUS);
   std::vector<cpu_set_t> before(bytes / sizeof(cpu_set_t) + 1);
-  if (::sched_getaffinity(0, bytes, before.data()) < 0) return;
+  if (::sched_getaffinity(0, bytes, before.data()) < 0) {
+    return keep(errno_error("sched_getaffinity", "of the thread that starts the guard's clocks"));
+  }
   std::vector<cpu_set_t> one(before.size());
   for (std::size_t i = 0; i < cpus_.size(); ++i) {
     if (runs(i)) continue;
     CPU_ZERO_S(bytes, one.data());
     CPU_SET_S(cpus_[i], bytes, one.data());
-    if (::sched_setaffinity(0, bytes, one.data()) != 0) continue;
+    if (::sched_setaffinity(0, bytes, one.data()) != 0) {
+      if (errno != EINVAL) {
+        keep(errno_error("sched_setaffinity", "to CPU " + std::to_string(cpus_[i])));
+      }
+      continue;
+    }
     auto index = static_cast<__u32>(i);
-    static_cast<void>(run_program(skeleton->progs.guard_start_clock, index));
+    if (auto ran = run_program(skeleton->progs.guard_start_clock, index); !ran) keep(ran.error());
   }
-  ::sched_setaffinity(0, bytes, before.data());
+  if (::sched_setaffinity(0, bytes, before.data()) != 0) {
+    keep(errno_error("sched_setaffinity", "back to the CPUs that the agent may use"));
+  }
 }
 
 void GuardPrograms::Loaded::start_stopped_clocks() {
   // A clock that is about to stop reads this once more.
   __atomic_fetch_add(&skeleton->bss->armings, 1, __ATOMIC_SEQ_CST);
-  static_cast<void>(starter_->finish());
+  if (starter_->finish()) clock_problem_ = start_problem_;
+  // While the last start is under way, it finds the stopped clocks itself.
   if (running_clocks() < cpus_.size()) static_cast<void>(starter_->start());
 }
 
@@ -451,6 +468,10 @@ Result<std::vector<BpfCounter>> GuardPrograms::counters_by_name() const {
 
 std::uint32_t GuardPrograms::clocks() const {
   return loaded_->running_clocks();
+}
+
+const std::optional<Error>& GuardPrograms::clock_problem() const {
+  return loaded_->clock_problem();
 }
 
 }  // namespace forestall::kernel

@@ -100,6 +100,9 @@ class GuardPrograms {
   [[nodiscard]] Result<std::vector<BpfCounter>> counters_by_name() const;
   // Number of CPUs with a running clock.
   [[nodiscard]] std::uint32_t clocks() const;
+  // The first error of the last attempt to start the clocks, if that was over at the last arm().
+  // CPUs that are offline or outside of the agent's cpuset are none.
+  [[nodiscard]] const std::optional<Error>& clock_problem() const;
 
  private:
   class Loaded;

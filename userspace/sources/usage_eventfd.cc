@@ -151,10 +151,17 @@ Result<std::vector<std::string>> UsageEventfd::arm(std::span<const Line> lines,
   }
   for (const auto& [cgroup, line] : first) {
     const auto armed = arm_line(*line, /*early=*/false);
-    if (!armed) notes.push_back(fmt::format("{}: {}", line->path, armed.error().text()));
+    if (!armed) {
+      notes.push_back(fmt::format("{}: {}", line->path, armed.error().text()));
+      continue;
+    }
     // If the warning line is at or below zero, the threshold alone is enough.
     const auto warning = warning_of(*line);
-    if (armed && warning) (void)arm_line(*warning, /*early=*/true);
+    if (!warning) continue;
+    const auto warned = arm_line(*warning, /*early=*/true);
+    if (!warned) {
+      notes.push_back(fmt::format("{}: warning line: {}", line->path, warned.error().text()));
+    }
   }
   std::erase_if(watches_, [](const auto& entry) { return !entry.second->wanted; });
   return notes;

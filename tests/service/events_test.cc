@@ -87,6 +87,15 @@ TEST(Events, TimesOfAHostileRecordingSaturate) {
   EXPECT_EQ(events[0].outcome().signalled_after_ns(), std::numeric_limits<std::int64_t>::max());
 }
 
+TEST(Events, TimesBefore1970HaveNanosecondsAboveZero) {
+  Record record;
+  record.wall_time_ns = -1;
+  const auto events = events_in(record);
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].wall_time().seconds(), -1);
+  EXPECT_EQ(events[0].wall_time().nanos(), 999'999'999);
+}
+
 TEST(Events, ConditionsThatChangeComeFirst) {
   Record record;
   record.decision.conditions[1].changed = true;
@@ -137,7 +146,7 @@ class EvaluationEventsTest : public testing::Test {
       each.met = met[i];
     }
     std::vector<int> reported;
-    evaluation_events_.visit(note, [&](const v1::Event& event) {
+    evaluation_events_.report(note, [&](const v1::Event& event) {
       if (!event.has_threshold()) return;
       const int which = static_cast<int>(event.threshold().grace_ns()) + 1;
       reported.push_back(event.threshold().met() ? which : -which);
@@ -166,7 +175,7 @@ TEST_F(EvaluationEventsTest, AKillWithoutAnEvaluationHasAThresholdToo) {
   evidence.mutable_threshold()->set_signal(std::string(to_string(Evidence().threshold.signal)));
   const auto reported = [&] {
     int count = 0;
-    evaluation_events_.visit(record, [&](const v1::Event& event) {
+    evaluation_events_.report(record, [&](const v1::Event& event) {
       EXPECT_TRUE(event.threshold().met());
       EXPECT_EQ(event.threshold().subject(), "node");
       ++count;

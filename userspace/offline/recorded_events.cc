@@ -94,7 +94,7 @@ Result<void> RecordedEvents::take(messages::EvaluationEntry evaluation,
   };
   // A decision on the victim cache has not read all of the node.
   if (evaluated.prepared) {
-    crossings_.visit(messages::to_proto(evaluated), visit_crossing);
+    crossings_.report(messages::to_proto(evaluated), visit_crossing);
     return {};
   }
   exports::EvaluationNote note;
@@ -102,7 +102,7 @@ Result<void> RecordedEvents::take(messages::EvaluationEntry evaluation,
   note.wall_time_ns = evaluated.wall_time_ns;
   note.crossed = true;
   note.evidence = std::move(evaluated.decision.evidence);
-  crossings_.visit(note, visit_crossing);
+  crossings_.report(note, visit_crossing);
   return {};
 }
 
@@ -116,8 +116,8 @@ void RecordedEvents::take(const messages::RecordedEntry& recorded, const EventLi
   }
   // A kill by the watchdog or the guard has no evaluation that shows the crossing.
   if (recorded.evaluation == 0) {
-    crossings_.visit(messages::to_proto(*record),
-                     [&](const v1::Event& event) { visit(line_of(event)); });
+    crossings_.report(messages::to_proto(*record),
+                      [&](const v1::Event& event) { visit(line_of(event)); });
   }
   visit_lines(record, visit);
 }

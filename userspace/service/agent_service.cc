@@ -316,7 +316,7 @@ void AgentService::report(const Record& record) {
   }
   if (event_watchers_ > 0) {
     const auto visit = [this](const v1::Event& event) { report(event); };
-    evaluation_events_.visit(response.record(), visit);
+    evaluation_events_.report(response.record(), visit);
     events_of(response.record(), visit);
   }
 }
@@ -338,7 +338,7 @@ void AgentService::take_news() {
   services_.broadcast->drain([this](const Record& record) { report(record); },
                              [this](const exports::EvaluationNote& note) {
                                if (event_watchers_ == 0) return;
-                               evaluation_events_.visit(
+                               evaluation_events_.report(
                                    note, [this](const v1::Event& event) { report(event); });
                              });
   if (const std::uint64_t count = services_.broadcast->take_dropped(); count > 0)

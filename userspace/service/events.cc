@@ -26,13 +26,37 @@ std::int64_t wall_time_ns(const v1::Record& record, std::int64_t at_ns) {
   return static_cast<std::int64_t>(std::clamp(sum, Wide{Limits::min()}, Wide{Limits::max()}));
 }
 
-v1::Event event_at(const v1::Record& record, std::int64_t at_ns) {
+v1::Event event_at(std::int64_t at_ns, std::int64_t wall_ns) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  // Nanoseconds of a google.protobuf.Timestamp are never negative, also before 1970.
+  const std::int64_t seconds = wall_ns / kSecond - (wall_ns % kSecond < 0 ? 1 : 0);
+  const std::int64_t rest = wall_ns % kSecond + (wall_ns % kSecond < 0 ? kSecond : 0);
   v1::Event event;
   event.set_at_ns(at_ns);
-  const std::int64_t wall = wall_time_ns(record, at_ns);
-  event.mutable_wall_time()->set_seconds(wall / 1'000'000'000);
-  event.mutable_wall_time()->set_nanos(static_cast<std::int32_t>(wall % 1'000'000'000));
+  event.mutable_wall_time()->set_seconds(seconds);
+  event.mutable_wall_time()->set_nanos(static_cast<std::int32_t>(rest));
   return event;
+}
+
+v1::Event event_at(const v1::Record& record, std::int64_t at_ns) {
+  return event_at(at_ns, wall_time_ns(record, at_ns));
+}
+
+// Available amount and threshold, in the signal's unit.
+struct ComparedAmounts {
+  std::int64_t available = 0;
+  std::int64_t limit = 0;
+};
+
+void set_crossing(const std::tuple<std::string, std::string, Duration>& threshold, bool met,
+                  const ComparedAmounts& amounts, v1::ThresholdEvent& crossing) {
+  const auto& [signal, subject, grace] = threshold;
+  crossing.set_signal(signal);
+  crossing.set_subject(subject);
+  crossing.set_grace_ns(grace.count());
+  crossing.set_met(met);
+  crossing.set_available(amounts.available);
+  crossing.set_limit(amounts.limit);
 }
 
 bool is_index(std::uint32_t index, int size) {
@@ -123,32 +147,22 @@ void events_of(const v1::Record& record, const EventVisit& visit) {
   }
 }
 
-void EvaluationEvents::visit(const v1::Record& record, const EventVisit& visit) {
+void EvaluationEvents::report(const v1::Record& record, const EventVisit& visit) {
   if (record.has_oom_kill() || record.has_outcome()) return;
   if (record.decision().action() != v1::Decision::KILL) return;
   for (const v1::Evidence& each : record.decision().evidence()) {
     if (!each.met()) continue;
-    const Duration grace(each.threshold().grace_ns());
-    bool& met = met_[{each.threshold().signal(), each.subject(), grace}];
-    if (std::exchange(met, true)) continue;
+    const ThresholdOfSubject threshold{each.threshold().signal(), each.subject(),
+                                       Duration(each.threshold().grace_ns())};
+    if (std::exchange(met_[threshold], true)) continue;
     v1::Event event = event_at(record, record.stages().decided_ns());
-    v1::ThresholdEvent& crossing = *event.mutable_threshold();
-    crossing.set_signal(each.threshold().signal());
-    crossing.set_subject(each.subject());
-    crossing.set_grace_ns(grace.count());
-    crossing.set_met(true);
-    crossing.set_available(each.available());
-    crossing.set_limit(each.limit());
+    set_crossing(threshold, true, {each.available(), each.limit()}, *event.mutable_threshold());
     visit(event);
   }
 }
 
-void EvaluationEvents::visit(const exports::EvaluationNote& note, const EventVisit& visit) {
-  v1::Event event;
-  event.set_at_ns(to_ns(note.decided));
-  event.mutable_wall_time()->set_seconds(note.wall_time_ns / 1'000'000'000);
-  event.mutable_wall_time()->set_nanos(
-      static_cast<std::int32_t>(note.wall_time_ns % 1'000'000'000));
+void EvaluationEvents::report(const exports::EvaluationNote& note, const EventVisit& visit) {
+  v1::Event event = event_at(to_ns(note.decided), note.wall_time_ns);
   v1::EvaluationEvent& evaluation = *event.mutable_evaluation();
   evaluation.set_wake(to_enum<v1::Wake::Source>(note.wake));
   evaluation.set_action(to_proto(note.action));
@@ -160,18 +174,13 @@ void EvaluationEvents::visit(const exports::EvaluationNote& note, const EventVis
   event.clear_cgroup_id();
   std::map<ThresholdOfSubject, bool> now;
   for (const Evidence& each : note.evidence) {
-    const ThresholdOfSubject subject{to_string(each.threshold.signal), text::to_utf8(each.subject),
-                                     each.threshold.grace};
-    now[subject] = each.met;
-    const auto before = met_.find(subject);
+    const ThresholdOfSubject threshold{to_string(each.threshold.signal),
+                                       text::to_utf8(each.subject), each.threshold.grace};
+    now[threshold] = each.met;
+    const auto before = met_.find(threshold);
     if ((before != met_.end() && before->second) == each.met) continue;
-    v1::ThresholdEvent& crossing = *event.mutable_threshold();
-    crossing.set_signal(std::get<0>(subject));
-    crossing.set_subject(std::get<1>(subject));
-    crossing.set_grace_ns(each.threshold.grace.count());
-    crossing.set_met(each.met);
-    crossing.set_available(each.available);
-    crossing.set_limit(each.limit.value());
+    set_crossing(threshold, each.met, {each.available, each.limit.value()},
+                 *event.mutable_threshold());
     visit(event);
   }
   met_ = std::move(now);

@@ -25,10 +25,10 @@ void events_of(const v1::Record& record, const EventVisit& visit);
 class EvaluationEvents {
  public:
   // The events of an evaluation: itself, and the thresholds crossed since the previous one.
-  void visit(const exports::EvaluationNote& note, const EventVisit& visit);
+  void report(const exports::EvaluationNote& note, const EventVisit& visit);
   // The crossed thresholds of a kill without an evaluation of its own: from the victim cache, or by
   // the watchdog or the guard.
-  void visit(const v1::Record& record, const EventVisit& visit);
+  void report(const v1::Record& record, const EventVisit& visit);
 
  private:
   using ThresholdOfSubject =

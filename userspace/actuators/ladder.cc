@@ -144,7 +144,7 @@ bool Ladder::Machine::complete(const WorkloadSample& sample, const Signalled& si
   });
   if (afresh) begin(sample, Duration::zero(), &signalled);
   for (const auto& victim : victims_) {
-    if (victim->cgroup() == sample.workload.cgroup) victim->was_signalled(signalled);
+    if (victim->cgroup() == sample.workload.cgroup) victim->add_signalled(signalled);
   }
   // It may already have ended, with its outcome not yet taken.
   for (Outcome& outcome : outcomes_) {

@@ -100,7 +100,7 @@ Result<ProcessSnapshot> Victim::list_processes() {
   return snapshot;
 }
 
-// Fills held_; false if nothing is left to signal.
+// Opens the processes to signal. False: none is left, or they cannot be listed.
 bool Victim::open_processes() {
   auto snapshot = list_processes();
   // All listed processes may have exited while they were opened, and others been forked. What could

@@ -61,7 +61,7 @@ class Victim {
   // left, this is a kill too, and its memory may still be on its way back.
   void complete(const Signalled& signalled);
   // Another part of the agent has signalled it too.
-  void was_signalled(const Signalled& signalled) { add(signalled, outcome_); }
+  void add_signalled(const Signalled& signalled) { add(signalled, outcome_); }
   // Limits the remaining grace of a terminating victim to `grace`; never extends it.
   void cut_grace(Duration grace);
   // Handles an event of the ladder's epoll.

@@ -128,7 +128,12 @@ policy::Step Evaluator::decide(MonotonicTime began, Observation& observation) {
   bool named = false;
   return run_policy(observation, [&](const Decision& decision) {
     if (!std::exchange(inspected, true) && add_workloads(decision, began, observation)) return true;
-    return !std::exchange(named, true) && add_containers(decision, observation);
+    if (std::exchange(named, true)) return false;
+    if (decision.reason == Reason::disk_usage_unread) {
+      parts_.observer.request_disk_usage(parts_.clock.now(), Duration::zero());
+      return false;
+    }
+    return add_containers(decision, observation);
   });
 }
 
@@ -223,10 +228,6 @@ void Evaluator::note_disk_shortage(const Decision& decision, MonotonicTime at) {
 // A victim with a grace period leaves time to read which of its containers used how much, for the
 // message. False when there is none.
 bool Evaluator::add_containers(const Decision& decision, Observation& observation) {
-  if (decision.reason == Reason::disk_usage_unread) {
-    parts_.observer.request_disk_usage(parts_.clock.now(), Duration::zero());
-    return false;
-  }
   if (decision.evictions.size() != 1 || decision.evictions.front().at_once) return false;
   const CgroupId victim = decision.considered[*decision.victim()].sample.workload.cgroup;
   const auto sample =

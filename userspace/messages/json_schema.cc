@@ -37,7 +37,7 @@ class Types {
     auto& entry = messages_[&type];
     if (entry) return *entry;
     entry = std::make_unique<JsonMessage>();
-    JsonMessage& message = *entry;  // `entry` itself may move while the fields are added
+    JsonMessage& message = *entry;
     if (type.field_count() > static_cast<int>(JsonMessage::kFieldsMax)) std::abort();
     for (int i = 0; i < type.field_count(); ++i) {
       const FieldDescriptor& field = *type.field(i);

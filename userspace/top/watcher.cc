@@ -16,9 +16,9 @@
 namespace forestall::top {
 namespace {
 
-// Samples take at most this share of the time: an agent with ten thousand processes to score is not
-// queried every second.
-constexpr int kShareOfReading = 4;
+// The pause after a sample, as a multiple of its length: samples take at most a fifth of the time.
+// An agent with ten thousand processes to score is not queried every second.
+constexpr int kRestAfterSample = 4;
 // A burst of agent events gives one sample.
 constexpr Duration kNewsRest = std::chrono::milliseconds(100);
 
@@ -102,7 +102,7 @@ void Watcher::run() {
 // the agent.
 void Watcher::wait(MonotonicTime began) {
   const MonotonicTime ended = SystemClock().now();
-  const MonotonicTime rested = ended + kShareOfReading * (ended - began);
+  const MonotonicTime rested = ended + kRestAfterSample * (ended - began);
   bool news = false;
   while (true) {
     const SampleRequest now = wanted();

@@ -56,6 +56,23 @@ TEST(ClusterSnapshot, ReadsPods) {
   EXPECT_TRUE(pod.tolerations.at(0).exists);
 }
 
+std::string placed_pod(const std::string& name, const std::string& owner, const std::string& disk) {
+  return R"({"kind": "Pod", "metadata": {"name": ")" + name +
+         R"(", "ownerReferences": [{"uid": ")" + owner +
+         R"("}]}, "spec": {"nodeSelector": {"disk": ")" + disk + R"("}}})";
+}
+
+TEST(ClusterSnapshot, PodsOfAWorkloadShareTheirPlacementIfItIsTheSame) {
+  const rebalance::Snapshot snapshot =
+      read({placed_pod("a", "o", "ssd") + placed_pod("b", "o", "ssd") +
+            placed_pod("c", "o", "hdd") + placed_pod("d", "p", "hdd")});
+  ASSERT_THAT(snapshot.pods, SizeIs(4));
+  EXPECT_EQ(snapshot.pods[0].placement, snapshot.pods[1].placement);
+  EXPECT_NE(snapshot.pods[1].placement, snapshot.pods[2].placement);
+  EXPECT_EQ(snapshot.pods[2].placement->node_selector[0].second, "hdd");
+  EXPECT_NE(snapshot.pods[2].placement, snapshot.pods[3].placement);
+}
+
 TEST(ClusterSnapshot, ReadsListsStreamsAndYaml) {
   const std::string pod = kPod;
   const std::string list = R"({"items": [)" + pod + "," + pod + R"(], "kind": "List"})";

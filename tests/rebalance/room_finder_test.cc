@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <random>
+#include <tuple>
 
 #include "rebalance/node_fit.h"
 #include "world.h"
@@ -109,6 +110,80 @@ TEST(RoomFinder, FindsRoomIfAndOnlyIfSomeNodeHasIt) {
   EXPECT_GT(refused, 50);
 }
 
+using RoomKey = std::tuple<std::int64_t, double, NodeIndex>;
+
+double share_of(const ClusterView& view, NodeIndex node, std::string_view resource, Nanos more) {
+  return static_cast<double>(view.requests_on(node).of(resource) + more) /
+         static_cast<double>(view.node(node).allocatable.of(resource));
+}
+
+// Pods of the same first owner there, then the use with the pod, as RoomFinder::find() compares.
+RoomKey key_of(const ClusterView& view, PodIndex pod, NodeIndex node) {
+  std::int64_t siblings = 0;
+  for (PodIndex i = 0; i < view.snapshot().pods.size(); ++i) {
+    const bool is_there = view.place_of(i) == node && is_live(view.pod(i));
+    if (is_there && view.pod(i).owners.front().uid == view.pod(pod).owners.front().uid) ++siblings;
+  }
+  const Amounts& request = view.pod(pod).request;
+  return {siblings,
+          std::max(share_of(view, node, kCpu, request.of(kCpu)),
+                   share_of(view, node, kMemory, request.of(kMemory))),
+          node};
+}
+
+// Every node that the pod fits, the least used one first; all pods are counted again.
+std::vector<std::pair<double, NodeIndex>> all_rooms(const ClusterView& view, PodIndex pod,
+                                                    const std::vector<NodeIndex>& nodes) {
+  std::vector<std::pair<double, NodeIndex>> rooms;
+  for (const NodeIndex each : nodes) {
+    const Node& node = view.node(each);
+    const bool fits_by_count = has_resources(view, pod, each) && !node.unschedulable &&
+                               matches_node(view.pod(pod), node) &&
+                               tolerates_node(view.pod(pod), node) &&
+                               !repelled_by_some_pod(view, pod, node) &&
+                               view.placement_problem(pod, each) == PlacementProblem::none;
+    if (!fits_by_count || node.name == view.pod(pod).node) continue;
+    const auto pods = static_cast<double>(view.live_pods_on(each)) /
+                      static_cast<double>(counted(kPods, node.allocatable.of(kPods)));
+    rooms.emplace_back(
+        std::max({share_of(view, each, kCpu, 0), share_of(view, each, kMemory, 0), pods}), each);
+  }
+  std::ranges::sort(rooms);
+  return rooms;
+}
+
+// If an earlier search found few nodes with room, all of them are compared, otherwise 8.
+TEST(RoomFinder, ChoosesTheBestOfTheLeastUsedNodesOrOfAllThatFit) {
+  int chosen = 0;
+  for (unsigned seed = 11; seed <= 13; ++seed) {
+    SCOPED_TRACE(seed);
+    RoomDice dice(seed);
+    const World world = plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 60}"),
+                                 wide_cluster(dice, 90, 320));
+    ClusterView view(world.snapshot, Corrections::all());
+    RoomFinder finder(view);
+    const std::vector<NodeIndex> nodes = ready_nodes(view, {});
+    for (int i = 0; i < 150; ++i) {
+      const auto pod = static_cast<PodIndex>(dice.upto(319));
+      if (view.place_of(pod) != view.find_node(view.pod(pod).node)) continue;
+      const auto rooms = all_rooms(view, pod, nodes);
+      const auto found = finder.find(pod, {.nodes = nodes});
+      ASSERT_EQ(found.has_value(), !rooms.empty());
+      if (!found) continue;
+      std::vector<RoomKey> keys;
+      for (const auto& [use, node] : rooms) keys.push_back(key_of(view, pod, node));
+      const auto eighth = keys.begin() + std::min<std::ptrdiff_t>(std::ssize(keys), 8);
+      const RoomKey key = key_of(view, pod, *found);
+      ASSERT_TRUE(key == *std::min_element(keys.begin(), eighth) ||
+                  key == *std::ranges::min_element(keys))
+          << view.node(*found).name;
+      ++chosen;
+      view.move(pod, *found);
+    }
+  }
+  EXPECT_GT(chosen, 200);
+}
+
 TEST(PlacementRules, CountsThatFollowThePlanAreThoseOfANewCount) {
   int problems = 0;
   for (unsigned seed = 1; seed <= 12; ++seed) {
@@ -122,7 +197,7 @@ TEST(PlacementRules, CountsThatFollowThePlanAreThoseOfANewCount) {
       for (NodeIndex node = 0; node < 20; ++node) {
         const PlacementProblem found = view.placement_problem(pod, node);
         EXPECT_EQ(found, counted_now.problem(view, pod, node)) << view.pod(pod).name << " " << node;
-        EXPECT_EQ(view.repels(pod, node), counted_now.repel(view, pod, view.node(node)));
+        EXPECT_EQ(view.repels(pod, node), counted_now.repel(view, pod, node));
         problems += found == PlacementProblem::none ? 0 : 1;
       }
       if (HasFailure()) return;

@@ -38,6 +38,13 @@ Result<bool> is_ready(const text::JsonValue& conditions) {
 
 }  // namespace
 
+void ObjectReader::expect(std::size_t objects) {
+  auto& pods = snapshot_.pods;
+  if (pods.capacity() - pods.size() >= objects) return;
+  // At least twice as many, so that many short lists do not move the pods each time.
+  pods.reserve(std::max(pods.size() + objects, 2 * pods.capacity()));
+}
+
 Result<std::string_view> ObjectReader::text(const Value& value) {
   return snapshot_.texts->keep(TRY(value.string()));
 }

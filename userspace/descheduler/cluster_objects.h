@@ -3,6 +3,7 @@
 // API.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,8 @@ class ObjectReader {
                std::unordered_map<std::string, rebalance::Nanos>& quantities)
       : snapshot_(snapshot), quantities_(quantities) {}
 
+  // So many objects follow, most of them pods.
+  void expect(std::size_t objects);
   // An object of one of the kinds of the snapshot; others are skipped.
   [[nodiscard]] Result<void> add(std::string_view kind, const text::JsonValue& object);
   // The result of an instant query: the API's answer, or its vector.
@@ -78,6 +81,8 @@ class ObjectReader {
 
   rebalance::Snapshot& snapshot_;
   std::unordered_map<std::string, rebalance::Nanos>& quantities_;
+  // Of the last pod of each first owner, because the pods of a workload mostly have the same.
+  std::unordered_map<std::string_view, std::shared_ptr<const rebalance::PodPlacement>> placements_;
 };
 
 }  // namespace forestall::descheduler

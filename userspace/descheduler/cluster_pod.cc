@@ -227,6 +227,10 @@ Result<void> ObjectReader::pod_placement(const Value& spec, ClusterPod& pod) {
     TRY(constraints->each(add_spread));
   }
   pod.placement = placement;
+  if (pod.owners.empty()) return {};
+  auto& last = placements_[pod.owners.front().uid];
+  if (last && *last == *placement) pod.placement = last;
+  last = pod.placement;
   return {};
 }
 
@@ -329,7 +333,7 @@ Result<void> ObjectReader::pod_status(const Value& status, ClusterPod& pod) {
 Result<void> ObjectReader::add_pod(const Value& object) {
   ClusterPod pod;
   const Value metadata = TRY(object.at("metadata"));
-  TRY(pod_metadata(metadata, pod));
+  TRY(pod_metadata(metadata, pod));  // before the spec: pod_placement() needs the owner
   if (pod.name.empty()) return object.wrong("metadata: 'name' is missing");
   if (const auto spec = TRY(object.find("spec"))) TRY(pod_spec(*spec, pod));
   if (const auto status = TRY(object.find("status"))) TRY(pod_status(*status, pod));

@@ -77,6 +77,7 @@ std::string item_kind(std::string_view list_kind) {
 Result<void> add_items(ObjectReader& reader, ItemParser& parser,
                        const text::JsonDocumentSpan& document, const std::string& list_kind) {
   const std::string implied = item_kind(list_kind);
+  reader.expect(document.items.size());
   for (const std::string_view item : document.items) {
     const auto object = parser.parse(item);
     if (!object) return parser.placed(item, object.error());

@@ -22,8 +22,11 @@ void count_owners(const ClusterPod& pod, std::unordered_map<std::string_view, st
 ClusterView::ClusterView(const Snapshot& snapshot, Corrections corrections)
     : snapshot_(snapshot),
       pods_(snapshot.nodes.size()),
+      moved_(snapshot.pods.size()),
+      removed_(snapshot.pods.size()),
       requests_(snapshot.nodes.size()),
       live_(snapshot.nodes.size()),
+      rooms_(snapshot.nodes.size()),
       corrections_(corrections) {
   for (NodeIndex i = 0; i < snapshot.nodes.size(); ++i) {
     node_by_name_.emplace(snapshot.nodes[i].name, i);
@@ -32,10 +35,12 @@ ClusterView::ClusterView(const Snapshot& snapshot, Corrections corrections)
     const ClusterPod& each = snapshot.pods[i];
     if (counts_as_replica(each)) count_owners(each, owned_, 1);
     const auto node = find_node(each.node);
+    origins_.push_back(node.value_or(kNowhere));
     if (!node) continue;
     pods_[*node].push_back(i);
     if (is_live(each)) count_requests(i, *node, 1);
   }
+  places_ = origins_;
   for (std::size_t i = 0; i < snapshot.budgets.size(); ++i) {
     budgets_[snapshot.budgets[i].pod_namespace].push_back(i);
   }
@@ -87,31 +92,28 @@ const ClusterNamespace* ClusterView::find_namespace(std::string_view name) const
 
 void ClusterView::remove(PodIndex index) {
   const ClusterPod& gone = pod(index);
-  if (!removed_.insert(index).second) return;
-  if (counts_as_replica(gone) && !moved_.contains(index)) count_owners(gone, owned_, -1);
-  const auto at = find_node(gone.node);
-  if (!at) return;
-  std::erase(pods_[*at], index);
-  if (moved_.contains(index)) return;
-  place_changes_.push_back({index, *at, std::nullopt});
-  if (is_live(gone)) count_requests(index, *at, -1);
+  if (removed_[index]) return;
+  removed_[index] = true;
+  if (counts_as_replica(gone) && !moved_[index]) count_owners(gone, owned_, -1);
+  const NodeIndex at = origins_[index];
+  if (at == kNowhere) return;
+  std::erase(pods_[at], index);
+  if (moved_[index]) return;
+  places_[index] = kNowhere;
+  place_changes_.push_back({index, at, std::nullopt});
+  if (is_live(gone)) count_requests(index, at, -1);
 }
 
 void ClusterView::move(PodIndex index, NodeIndex destination) {
-  const auto from = find_node(pod(index).node);
-  if (!from || !is_live(pod(index)) || removed_.contains(index)) return;
-  if (!moved_.try_emplace(index, destination).second) return;
-  place_changes_.push_back({index, *from, destination});
+  const NodeIndex from = origins_[index];
+  if (from == kNowhere || !is_live(pod(index)) || removed_[index] || moved_[index]) return;
+  moved_[index] = true;
+  places_[index] = destination;
+  place_changes_.push_back({index, from, destination});
   // Its replacement does not run yet.
   if (counts_as_replica(pod(index))) count_owners(pod(index), owned_, -1);
-  count_requests(index, *from, -1);
+  count_requests(index, from, -1);
   count_requests(index, destination, 1);
-}
-
-std::optional<NodeIndex> ClusterView::place_of(PodIndex index) const {
-  if (const auto moved = moved_.find(index); moved != moved_.end()) return moved->second;
-  if (removed_.contains(index)) return std::nullopt;
-  return find_node(pod(index).node);
 }
 
 bool ClusterView::counts_as_replica(const ClusterPod& pod) const {
@@ -123,6 +125,21 @@ void ClusterView::count_requests(PodIndex index, NodeIndex node, int sign) {
     requests_[node].at(each.resource) += sign * each.nanos;
   }
   live_[node] += sign;
+  rooms_[node] = {};
+}
+
+Nanos ClusterView::compute_room(NodeIndex node, std::string_view resource) const {
+  const Amount* const allocatable = this->node(node).allocatable.find(resource);
+  const Nanos all = allocatable == nullptr ? 0 : allocatable->nanos;
+  Nanos room = 0;
+  if (resource == kPods) {
+    room = nanos_of(kPods, counted(kPods, all) - live_[node]);
+  } else if (allocatable != nullptr || resource == kCpu || resource == kMemory) {
+    room = nanos_of(resource,
+                    counted(resource, all) - counted(resource, requests_[node].of(resource)));
+  }
+  rooms_[node].at(resource) = room;
+  return room;
 }
 
 }  // namespace forestall::rebalance

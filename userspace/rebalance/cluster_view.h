@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "rebalance/corrections.h"
@@ -44,6 +44,12 @@ class ClusterView {
   // Requests of all live pods of the node.
   [[nodiscard]] const Amounts& requests_on(NodeIndex node) const { return requests_[node]; }
   [[nodiscard]] std::int64_t live_pods_on(NodeIndex node) const { return live_[node]; }
+  // What the node has and live pods do not request, in whole steps of counted(); of pods, how many
+  // more. 0 of a resource that the node does not have, however much of it is requested there.
+  [[nodiscard]] Nanos room_on(NodeIndex node, std::string_view resource) const {
+    const Amount* const known = rooms_[node].find(resource);
+    return known != nullptr ? known->nanos : compute_room(node, resource);
+  }
   // Pods of any phase and namespace that have an owner of this UID. If minReplicas is corrected,
   // only those that run or start and do not terminate.
   [[nodiscard]] std::uint64_t pods_owned_by(std::string_view uid) const;
@@ -56,7 +62,7 @@ class ClusterView {
 
   // Whether required anti-affinity keeps the pod away from the node's topology domains.
   [[nodiscard]] bool repels(PodIndex pod, NodeIndex node) const {
-    return placement_.repel(*this, pod, this->node(node));
+    return placement_.repel(*this, pod, node);
   }
 
   // Required pod affinity, topology spread and host ports.
@@ -71,21 +77,30 @@ class ClusterView {
   // keeps it until remove().
   void move(PodIndex pod, NodeIndex destination);
   // Where the pod is at this point of the plan: its node, or its destination; nothing: it is gone.
-  [[nodiscard]] std::optional<NodeIndex> place_of(PodIndex pod) const;
+  [[nodiscard]] std::optional<NodeIndex> place_of(PodIndex pod) const {
+    if (places_[pod] == kNowhere) return std::nullopt;
+    return places_[pod];
+  }
   // All since the start of the plan, so that whatever counts pods by place may follow.
   [[nodiscard]] const std::vector<PlaceChange>& place_changes() const { return place_changes_; }
 
  private:
+  static constexpr NodeIndex kNowhere = std::numeric_limits<NodeIndex>::max();
+
   [[nodiscard]] bool counts_as_replica(const ClusterPod& pod) const;
+  Nanos compute_room(NodeIndex node, std::string_view resource) const;
   void count_requests(PodIndex pod, NodeIndex node, int sign);
 
   const Snapshot& snapshot_;
   std::unordered_map<std::string_view, NodeIndex> node_by_name_;
   std::vector<std::vector<PodIndex>> pods_;
-  std::unordered_map<PodIndex, NodeIndex> moved_;
-  std::unordered_set<PodIndex> removed_;
+  std::vector<NodeIndex> origins_;  // by pod: its node in the snapshot
+  std::vector<NodeIndex> places_;   // by pod: its node now
+  std::vector<bool> moved_;         // by pod
+  std::vector<bool> removed_;       // by pod
   std::vector<Amounts> requests_;
   std::vector<std::int64_t> live_;
+  mutable std::vector<Amounts> rooms_;  // that were computed since the node's last change
   std::unordered_map<std::string_view, std::uint64_t> owned_;
   std::unordered_map<std::string_view, std::vector<std::size_t>> budgets_;
   std::unordered_map<std::string_view, std::unordered_map<std::string_view, std::size_t>>

@@ -28,7 +28,7 @@ MoveMemory::MoveMemory(const Pacing& pacing, const MoveHistory& history, const C
 const std::vector<std::size_t>* MoveMemory::moves_of(PodIndex pod) const {
   const auto& owners = view_.pod(pod).owners;
   if (owners.empty() || moves_.empty()) return nullptr;
-  const auto found = by_owner_.find(std::string(owners.front().uid));
+  const auto found = by_owner_.find(owners.front().uid);
   return found == by_owner_.end() ? nullptr : &found->second;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,6 +53,8 @@ class MoveMemory {
   // Why the pod may not be moved now; empty: it may. Pods without an owner are not paced, because
   // nothing replaces them.
   [[nodiscard]] std::string refusal(PodIndex pod) const;
+  // Whether left() may be true for some node.
+  [[nodiscard]] bool has_moves(PodIndex pod) const { return moves_of(pod) != nullptr; }
   // Whether a pod of this pod's owner left the node within the time, so that none goes back there.
   [[nodiscard]] bool left(PodIndex pod, NodeIndex node) const;
   // The pod was evicted by this plan.
@@ -67,7 +70,14 @@ class MoveMemory {
   const ClusterView& view_;
   MoveHistory moves_;
   std::size_t before_ = 0;  // so many are of earlier plans
-  std::unordered_map<std::string, std::vector<std::size_t>> by_owner_;
+  // Found by a part of a text, without a copy of it.
+  struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>()(text);
+    }
+  };
+  std::unordered_map<std::string, std::vector<std::size_t>, TextHash, std::equal_to<>> by_owner_;
 };
 
 }  // namespace forestall::rebalance

@@ -2,6 +2,8 @@
 #include "rebalance/node_fit.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 namespace forestall::rebalance {
 namespace {
@@ -36,25 +38,23 @@ bool repels_pods_of(const ClusterView& view, const ClusterPod& pod, NodeIndex no
   return false;
 }
 
-// A resource that the node does not have is not negative, however much of it is requested there.
-std::int64_t available(const ClusterView& view, NodeIndex node, std::string_view resource) {
-  const Amount* const allocatable = view.node(node).allocatable.find(resource);
-  const bool basic = resource == kCpu || resource == kMemory;
-  if (allocatable == nullptr && !basic) return 0;
-  return counted(resource, allocatable == nullptr ? 0 : allocatable->nanos) -
-         counted(resource, view.requests_on(node).of(resource));
+// Rounded up to thousandths.
+Nanos in_millis(Nanos amount) {
+  // Most amounts are whole, and a division of 128 bits takes long.
+  constexpr Nanos kSmall = std::numeric_limits<std::int64_t>::max();
+  if (amount >= 0 && amount <= kSmall && static_cast<std::int64_t>(amount) % kNanosPerMilli == 0) {
+    return amount;
+  }
+  return static_cast<Nanos>(rounded(amount, kNanosPerMilli)) * kNanosPerMilli;
 }
 
 // The resource that is short on the node; empty: none.
 std::string_view short_resource(const ClusterView& view, const ClusterPod& pod, NodeIndex node) {
   for (const Amount& each : pod.request) {
     if (each.resource == kPods) continue;
-    const Nanos wanted = static_cast<Nanos>(rounded(each.nanos, kNanosPerMilli)) * kNanosPerMilli;
-    const Nanos room = nanos_of(each.resource, available(view, node, each.resource));
-    if (wanted > room) return each.resource;
+    if (in_millis(each.nanos) > view.room_on(node, each.resource)) return each.resource;
   }
-  const std::int64_t room = counted(kPods, view.node(node).allocatable.of(kPods));
-  return room - view.live_pods_on(node) < 1 ? kPods : std::string_view();
+  return view.room_on(node, kPods) <= 0 ? kPods : std::string_view();
 }
 
 bool is_repelled(const ClusterView& view, PodIndex pod, NodeIndex node) {

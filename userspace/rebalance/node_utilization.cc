@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
+#include <vector>
 
 #include "rebalance/node_fit.h"
 
@@ -44,9 +44,13 @@ class PodMover {
  public:
   PodMover(PluginSession& session, UsageSource& source, const MoveRules& rules)
       : session_(session), source_(source), rules_(rules) {
+    destinations_.resize(session.view().snapshot().nodes.size());
+    rooms_.resize(destinations_.size() * rules.resources.size());
+    wanted_.resize(rules.resources.size());
     for (NodeUtilization* const each : rules.destinations) {
       destination_nodes_.push_back(each->node);
-      destinations_.emplace(each->node, each);
+      destinations_[each->node] = each;
+      measure_room(each->node);
     }
     for (const std::string& resource : rules.resources) {
       Nanos& total = available_.at(resource);
@@ -119,7 +123,10 @@ class PodMover {
     Rooms rooms{.nodes = destination_nodes_};
     if (usage) {
       rooms.usage = &*usage;
-      rooms.accepts = [&](NodeIndex each) { return stays_below_caps(each, *usage); };
+      for (std::size_t i = 0; i < wanted_.size(); ++i) {
+        wanted_[i] = usage->of(rules_.resources[i]);
+      }
+      rooms.accepts = [this](NodeIndex each) { return stays_below_caps(each); };
     }
     switch (session_.evict(index, rules_.reason(node), &rooms)) {
       case EvictResult::total_limit: return Next::end;
@@ -141,26 +148,39 @@ class PodMover {
     return may_continue(node) ? Next::pod : Next::node;
   }
 
-  // Whether the destination does with this usage.
-  [[nodiscard]] bool stays_below_caps(NodeIndex destination, const Amounts& usage) const {
-    const NodeUtilization& node = *destinations_.at(destination);
-    return std::ranges::all_of(rules_.resources, [&](const std::string& each) {
-      return node.usage.of(each) + usage.of(each) <= node.cap.of(each);
-    });
+  // Whether the destination does with wanted_.
+  [[nodiscard]] bool stays_below_caps(NodeIndex destination) const {
+    const Nanos* const room = rooms_.data() + destination * wanted_.size();
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      if (wanted_[i] > room[i]) return false;
+    }
+    return true;
+  }
+
+  void measure_room(NodeIndex destination) {
+    const NodeUtilization& node = *destinations_[destination];
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      const std::string& resource = rules_.resources[i];
+      rooms_[destination * wanted_.size() + i] = node.cap.of(resource) - node.usage.of(resource);
+    }
   }
 
   // Adds the usage of the pod that was just evicted to its destination.
   void book(const Amounts& usage) {
     const auto& destination = session_.run().evictions.back().destination;
     if (!destination) return;
-    destinations_.at(*destination)->usage.add(usage);
+    destinations_[*destination]->usage.add(usage);
+    measure_room(*destination);
   }
 
   PluginSession& session_;
   UsageSource& source_;
   const MoveRules& rules_;
   std::vector<NodeIndex> destination_nodes_;
-  std::unordered_map<NodeIndex, NodeUtilization*> destinations_;
+  std::vector<NodeUtilization*> destinations_;  // by node; null: not one
+  // By node and rules_.resources: what a destination may use more, and what a pod uses.
+  std::vector<Nanos> rooms_;
+  std::vector<Nanos> wanted_;
   Amounts available_;
 };
 

@@ -2,7 +2,7 @@
 #include "rebalance/placement_rules.h"
 
 #include <algorithm>
-#include <span>
+#include <limits>
 
 #include "rebalance/cluster_view.h"
 #include "rebalance/eligible_nodes.h"
@@ -15,9 +15,8 @@ namespace {
 constexpr std::string_view kDoNotSchedule = "DoNotSchedule";
 constexpr std::string_view kAllAddresses = "0.0.0.0";
 
-void count_at(DomainCounts& counts, const Node& node, std::string_view topology_key,
-              std::int64_t change) {
-  if (const auto value = find_label(node.labels, topology_key)) counts.add(*value, change);
+void count_at(DomainCounts& counts, DomainId domain, std::int64_t change) {
+  if (domain != kNoDomainId) counts.add(domain, change);
 }
 
 // The namespaces of the rule are all listed.
@@ -49,6 +48,10 @@ bool has_rules(const ClusterPod& pod) {
                             pod.placement->pod_affinity.empty() && pod.placement->spread.empty());
 }
 
+bool owns_terms(const ClusterPod& pod) {
+  return is_live(pod) && pod.placement && !pod.placement->anti_affinity.empty();
+}
+
 // The constraint's selector, with the values of matchLabelKeys.
 LabelSelector selector_of(const SpreadConstraint& constraint, const ClusterPod& pod) {
   LabelSelector selector = *constraint.selector;
@@ -62,26 +65,40 @@ LabelSelector selector_of(const SpreadConstraint& constraint, const ClusterPod& 
 
 }  // namespace
 
-void DomainCounts::add(std::string_view value, std::int64_t change) {
-  std::int64_t& count = counts_[value];
-  const auto forget = domains_.find(count);
-  if (count != 0 && forget != domains_.end()) {
+void DomainCounts::add(DomainId domain, std::int64_t change) {
+  total_ += change;
+  const auto known = std::ranges::find(few_, domain, &DomainCount::first);
+  if (known != few_.end()) {
+    known->second += change;
+    return;
+  }
+  if (few_.size() < kFewDomains) {
+    few_.emplace_back(domain, change);
+    return;
+  }
+  std::int64_t& count = others_[domain];
+  const auto forget = sizes_.find(count);
+  if (count != 0 && forget != sizes_.end()) {
     --occupied_;
-    if (--forget->second == 0) domains_.erase(forget);
+    if (--forget->second == 0) sizes_.erase(forget);
   }
   count += change;
-  total_ += change;
   if (count == 0) return;
   ++occupied_;
-  ++domains_[count];
+  ++sizes_[count];
 }
 
-std::int64_t DomainCounts::least(std::size_t domains,
-                                 std::optional<std::string_view> without) const {
-  const std::int64_t own = without ? of(*without) : 0;
-  const std::size_t occupied = occupied_ - (own == 1 ? 1 : 0);
-  if (occupied < domains || domains_.empty()) return 0;
-  const std::int64_t least = domains_.begin()->first;
+std::int64_t DomainCounts::least(std::size_t domains, DomainId without) const {
+  const std::int64_t own = of(without);
+  std::size_t occupied = occupied_;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  if (!sizes_.empty()) least = sizes_.begin()->first;
+  for (const auto& [domain, count] : few_) {
+    if (count == 0) continue;
+    ++occupied;
+    least = std::min(least, count);
+  }
+  if (occupied == 0 || occupied - (own == 1 ? 1 : 0) < domains) return 0;
   return own > 0 ? std::min(least, own - 1) : least;
 }
 
@@ -123,7 +140,7 @@ PlacementRules::Group& PlacementRules::intern(std::vector<PodAffinityTerm> rules
   Group& added = groups_.emplace_back();
   known->second = &added;
   added.rules = std::move(rules);
-  added.topology_key = topology_key;
+  added.topology = &domains_->of(topology_key);
   added.nodes = nodes;
   index_by_label(added);
   return added;
@@ -143,33 +160,84 @@ void PlacementRules::index_by_label(Group& group) {
   }
 }
 
-void PlacementRules::add_owned_terms(const ClusterView& view, std::size_t index) {
+std::size_t PlacementRules::SameClass::operator()(std::size_t index) const {
+  const ClusterPod& pod = view->pod(index);
+  std::size_t hash = 0;
+  const auto add = [&hash](const void* address) {
+    constexpr std::size_t kOdd = 0x9e3779b97f4a7c15;
+    hash = (hash ^ reinterpret_cast<std::size_t>(address)) * kOdd;
+    hash ^= hash >> 32U;
+  };
+  add(pod.placement.get());
+  add(pod.pod_namespace.data());
+  for (const auto& [key, value] : pod.labels) add(value.data());
+  return hash;
+}
+
+bool PlacementRules::SameClass::operator()(std::size_t a, std::size_t b) const {
+  const ClusterPod& one = view->pod(a);
+  const ClusterPod& other = view->pod(b);
+  const auto same = [](std::string_view x, std::string_view y) {
+    return x.data() == y.data() && x.size() == y.size();
+  };
+  return one.placement == other.placement && same(one.pod_namespace, other.pod_namespace) &&
+         std::ranges::equal(one.labels, other.labels,
+                            [&](const auto& x, const auto& y) {
+                              return same(x.first, y.first) && same(x.second, y.second);
+                            }) &&
+         std::ranges::equal(one.tolerations, other.tolerations,
+                            [&](const PodToleration& x, const PodToleration& y) {
+                              return same(x.key, y.key) && same(x.value, y.value) &&
+                                     x.exists == y.exists && x.valid == y.valid &&
+                                     x.effect == y.effect;
+                            });
+}
+
+PlacementRules::PodClass& PlacementRules::class_of(std::size_t pod) {
+  PodClass*& known = class_of_pod_[pod];
+  if (known == nullptr) known = &classes_[pod];
+  return *known;
+}
+
+// Interns the terms once for all pods of its class.
+void PlacementRules::count_owner(const ClusterView& view, std::size_t index) {
   const ClusterPod& pod = view.pod(index);
-  const auto node = view.place_of(index);
-  Groups& groups = of_pod_[index];
-  for (const PodAffinityTerm& each : pod.placement->anti_affinity) {
-    if (!each.selector) continue;  // selects nothing
-    Group& group = intern({resolved(view, pod, each)}, each.topology_key, nullptr);
-    if (std::ranges::find(groups, &group) != groups.end()) continue;
-    groups.push_back(&group);
-    if (node) count_at(group.owners, view.node(*node), each.topology_key, 1);
+  PodClass& of = class_of(index);
+  if (of.owned.empty()) {
+    for (const PodAffinityTerm& each : pod.placement->anti_affinity) {
+      if (!each.selector) continue;  // selects nothing
+      Group& group = intern({resolved(view, pod, each)}, each.topology_key, nullptr);
+      group.is_owned = true;
+      if (std::ranges::find(of.owned, &group) == of.owned.end()) of.owned.push_back(&group);
+    }
   }
+  const auto node = view.place_of(index);
+  if (!node) return;
+  for (Group* const each : of.owned) count_at(each->owners, each->topology->of(*node), 1);
 }
 
 void PlacementRules::start(const ClusterView& view) {
   started_ = true;
   followed_ = view.place_changes().size();
-  std::vector<PodIndex> live;
+  domains_ = std::make_unique<NodeDomainIndex>(view);
+  class_of_pod_.resize(view.snapshot().pods.size());
+  classes_ = decltype(classes_)(0, SameClass{&view}, SameClass{&view});
+  between_pods_ = std::ranges::any_of(view.snapshot().pods, [](const ClusterPod& each) {
+    return is_live(each) && (has_rules(each) || !each.host_ports.empty());
+  });
+  if (!between_pods_) return;
+  std::vector<PodIndex> first;  // of each class
   for (PodIndex i = 0; i < view.snapshot().pods.size(); ++i) {
     const ClusterPod& pod = view.pod(i);
     if (!is_live(pod)) continue;
-    live.push_back(i);
+    PodClass& of = class_of(i);
+    if (of.live.empty()) first.push_back(i);
+    of.live.push_back(i);
     const auto place = view.place_of(i);
     if (!pod.host_ports.empty() && place) with_ports_[*place].push_back(i);
-    between_pods_ = between_pods_ || has_rules(pod) || !pod.host_ports.empty();
-    if (pod.placement && !pod.placement->anti_affinity.empty()) add_owned_terms(view, i);
+    if (owns_terms(pod)) count_owner(view, i);
   }
-  live_ = std::make_unique<LabelIndex>(view, std::move(live));
+  live_ = std::make_unique<LabelIndex>(view, std::move(first));
   std::vector<NodeIndex> nodes(view.snapshot().nodes.size());
   for (NodeIndex i = 0; i < nodes.size(); ++i) nodes[i] = i;
   eligible_ = std::make_unique<EligibleNodes>(view, nodes);
@@ -195,14 +263,17 @@ PlacementRules::Groups PlacementRules::selecting(const ClusterPod& pod) const {
 void PlacementRules::count_selected(const ClusterView& view, Group& group) {
   if (group.counted) return;
   group.counted = true;
-  for (const PodIndex each : live_->matching(*group.rules.front().selector)) {
-    const auto node = view.place_of(each);
-    if (!node || !all_select(group.rules, view.pod(each))) continue;
-    if (group.nodes != nullptr &&
-        !(group.nodes->contains[*node] && counts_for_spread(view.pod(each)))) {
-      continue;
+  for (const PodIndex first : live_->matching(*group.rules.front().selector)) {
+    if (!all_select(group.rules, view.pod(first))) continue;
+    for (const PodIndex each : class_of(first).live) {
+      const auto node = view.place_of(each);
+      if (!node) continue;
+      if (group.nodes != nullptr &&
+          !(group.nodes->contains[*node] && counts_for_spread(view.pod(each)))) {
+        continue;
+      }
+      count_at(group.selected, group.topology->of(*node), 1);
     }
-    count_at(group.selected, view.node(*node), group.topology_key, 1);
   }
 }
 
@@ -218,13 +289,13 @@ void PlacementRules::follow(const ClusterView& view) {
         if (group.nodes != nullptr && !(group.nodes->contains[node] && counts_for_spread(pod))) {
           return;
         }
-        count_at(counts, view.node(node), group.topology_key, difference);
+        count_at(counts, group.topology->of(node), difference);
       };
       count_one(change.from, -1);
       if (change.to) count_one(*change.to, 1);
     };
-    if (const auto own = of_pod_.find(change.pod); own != of_pod_.end()) {
-      for (Group* const each : own->second) count(each->owners, *each);
+    if (owns_terms(pod)) {
+      for (Group* const each : class_of(change.pod).owned) count(each->owners, *each);
     }
     for (Group* const each : selecting(pod)) {
       if (each->counted) count(each->selected, *each);
@@ -247,14 +318,15 @@ const PlacementRules::CountedNodes& PlacementRules::counted_nodes(
   CountedNodes& counted = known->second;
   if (!is_new) return counted;
   counted.contains.resize(view.snapshot().nodes.size());
-  std::vector<std::string_view> values;
+  std::vector<DomainId> values;
+  std::vector<const NodeDomains*> topologies;
+  for (const std::string_view key : keys) topologies.push_back(&domains_->of(key));
   for (const NodeIndex node : nodes) {
-    const Labels& labels = view.node(node).labels;
     const bool has_all = std::ranges::all_of(
-        keys, [&](std::string_view key) { return find_label(labels, key).has_value(); });
+        topologies, [&](const NodeDomains* each) { return each->of(node) != kNoDomainId; });
     if (!has_all) continue;
     counted.contains[node] = true;
-    values.push_back(*find_label(labels, constraint.topology_key));
+    values.push_back(topologies.front()->of(node));
   }
   std::ranges::sort(values);
   const auto repeated = std::ranges::unique(values);
@@ -263,31 +335,26 @@ const PlacementRules::CountedNodes& PlacementRules::counted_nodes(
   return counted;
 }
 
-void PlacementRules::prepare_affinity(const ClusterView& view, const ClusterPod& pod,
-                                      const Node* place) {
+void PlacementRules::add_affinity(const ClusterView& view, const ClusterPod& pod, PodClass& to) {
   const auto& terms = pod.placement->pod_affinity;
   if (terms.empty()) return;
-  unsatisfiable_ =
+  to.unsatisfiable =
       std::ranges::any_of(terms, [](const PodAffinityTerm& each) { return !each.selector; });
-  if (unsatisfiable_) return;
+  if (to.unsatisfiable) return;
   std::vector<PodAffinityTerm> rules;
   for (const PodAffinityTerm& each : terms) rules.push_back(resolved(view, pod, each));
+  const bool selects_itself = all_select(rules, pod);
   for (const PodAffinityTerm& each : terms) {
     Group& group = intern(rules, each.topology_key, nullptr);
     count_selected(view, group);
-    Checked checked;
+    Checked& checked = to.affinity.emplace_back();
     checked.group = &group;
     checked.counts = &group.selected;
-    checked.selects_itself = all_select(rules, pod);
-    if (place != nullptr && checked.selects_itself) {
-      checked.own_value = find_label(place->labels, each.topology_key);
-    }
-    affinity_.push_back(checked);
+    checked.selects_itself = selects_itself;
   }
 }
 
-void PlacementRules::prepare_spread(const ClusterView& view, const ClusterPod& pod,
-                                    const Node* place) {
+void PlacementRules::add_spread(const ClusterView& view, const ClusterPod& pod, PodClass& to) {
   for (const SpreadConstraint& each : pod.placement->spread) {
     if (each.when_unsatisfiable != kDoNotSchedule) continue;
     PodAffinityTerm rule;
@@ -298,16 +365,64 @@ void PlacementRules::prepare_spread(const ClusterView& view, const ClusterPod& p
     const CountedNodes& nodes = counted_nodes(view, pod, each);
     Group& group = intern({std::move(rule)}, each.topology_key, &nodes);
     count_selected(view, group);
-    Checked checked;
+    Checked& checked = to.spread.emplace_back();
     checked.group = &group;
     checked.counts = &group.selected;
     checked.constraint = &each;
     checked.selects_itself = all_select(group.rules, pod);
-    if (place != nullptr && checked.selects_itself && counts_for_spread(pod) &&
-        nodes.contains[static_cast<std::size_t>(place - view.snapshot().nodes.data())]) {
-      checked.own_value = find_label(place->labels, each.topology_key);
+  }
+}
+
+void PlacementRules::prepare_class(const ClusterView& view, const ClusterPod& pod, PodClass& of) {
+  if (of.is_prepared) return;
+  of.is_prepared = true;
+  for (Group* const each : of.owned) count_selected(view, *each);
+  // Groups that are added later have no owners.
+  of.selecting = selecting(pod);
+  std::erase_if(of.selecting, [](const Group* each) { return !each->is_owned; });
+  if (!pod.placement || !view.corrects(Correction::scheduler_filters)) return;
+  add_affinity(view, pod, of);
+  add_spread(view, pod, of);
+}
+
+// `owns`: the pod has the terms of its class. Nothing: the pod is counted nowhere.
+void PlacementRules::add_repelling(const PodClass& of, bool owns,
+                                   std::optional<std::size_t> place) {
+  const auto add = [&](const Group& group, const DomainCounts& counts, bool counts_itself) {
+    Checked& added = repelling_.emplace_back();
+    added.group = &group;
+    added.counts = &counts;
+    if (counts_itself && place) added.own_domain = group.topology->of(*place);
+  };
+  const auto is_in = [](const Groups& list, const Group* group) {
+    return std::ranges::find(list, group) != list.end();
+  };
+  if (owns) {
+    for (const Group* const each : of.owned) {
+      add(*each, each->selected, is_in(of.selecting, each));
     }
-    spread_.push_back(checked);
+  }
+  for (const Group* const each : of.selecting) {
+    if (each->owners.total() > 0) add(*each, each->owners, owns && is_in(of.owned, each));
+  }
+}
+
+void PlacementRules::add_counts(const ClusterPod& pod, const PodClass& of,
+                                std::optional<std::size_t> place) {
+  unsatisfiable_ = of.unsatisfiable;
+  affinity_ = of.affinity;
+  for (Checked& each : affinity_) {
+    if (place && each.selects_itself) each.own_domain = each.group->topology->of(*place);
+  }
+  spread_ = of.spread;
+  for (Checked& each : spread_) {
+    const CountedNodes& nodes = *each.group->nodes;
+    if (place && each.selects_itself && counts_for_spread(pod) && nodes.contains[*place]) {
+      each.own_domain = each.group->topology->of(*place);
+    }
+    const bool few = static_cast<std::int64_t>(nodes.domains) < each.constraint->min_domains;
+    const std::int64_t least = few ? 0 : each.counts->least(nodes.domains, each.own_domain);
+    each.most_others = each.constraint->max_skew + least - (each.selects_itself ? 1 : 0);
   }
 }
 
@@ -318,73 +433,43 @@ void PlacementRules::prepare(const ClusterView& view, std::size_t index) {
   if (pod_ == index) return;
   pod_ = index;
   repelling_.clear();
-  affinity_.clear();
-  spread_.clear();
-  unsatisfiable_ = false;
   const ClusterPod& pod = view.pod(index);
-  const auto at = view.place_of(index);
+  PodClass& of = class_of(index);
+  prepare_class(view, pod, of);
   // A pod that has ended is not counted anywhere.
-  const Node* const place = at && is_live(pod) ? &view.node(*at) : nullptr;
-  const auto add = [&](const Group& group, const DomainCounts& counts, bool counts_itself) {
-    std::optional<std::string_view> own;
-    if (counts_itself && place != nullptr) own = find_label(place->labels, group.topology_key);
-    Checked& added = repelling_.emplace_back();
-    added.group = &group;
-    added.counts = &counts;
-    added.own_value = own;
-  };
-  const Groups selecting_it = selecting(pod);
-  const auto own = of_pod_.find(index);
-  std::span<Group* const> its_terms;
-  if (own != of_pod_.end()) its_terms = own->second;
-  const auto is_in = [](std::span<Group* const> list, const Group* group) {
-    return std::ranges::find(list, group) != list.end();
-  };
-  for (Group* const each : its_terms) {
-    count_selected(view, *each);
-    add(*each, each->selected, is_in(selecting_it, each));
-  }
-  for (Group* const each : selecting_it) {
-    if (each->owners.total() > 0) add(*each, each->owners, is_in(its_terms, each));
-  }
-  if (!pod.placement || !view.corrects(Correction::scheduler_filters)) return;
-  prepare_affinity(view, pod, place);
-  prepare_spread(view, pod, place);
+  const auto place = is_live(pod) ? view.place_of(index) : std::nullopt;
+  add_repelling(of, owns_terms(pod), place);
+  add_counts(pod, of, place);
 }
 
-bool PlacementRules::repel(const ClusterView& view, std::size_t pod, const Node& node) {
+bool PlacementRules::repel(const ClusterView& view, std::size_t pod, std::size_t node) {
   prepare(view, pod);
   if (!between_pods_) return false;
   return std::ranges::any_of(repelling_, [&](const Checked& each) {
-    const auto value = find_label(node.labels, each.group->topology_key);
-    return value && each.others_in(*value) > 0;
+    const DomainId domain = each.group->topology->of(node);
+    return domain != kNoDomainId && each.others_in(domain) > 0;
   });
 }
 
 // satisfyPodAffinity(): the first pod of a series with affinity only to each other may go anywhere.
-bool PlacementRules::has_affinity(const Node& node) const {
+bool PlacementRules::has_affinity(std::size_t node) const {
   if (unsatisfiable_) return false;
   bool found = true;
   std::int64_t others = 0;
   for (const Checked& each : affinity_) {
-    const auto value = find_label(node.labels, each.group->topology_key);
-    if (!value) return false;
-    if (each.others_in(*value) <= 0) found = false;
-    others += each.counts->total() - (each.own_value ? 1 : 0);
+    const DomainId domain = each.group->topology->of(node);
+    if (domain == kNoDomainId) return false;
+    if (each.others_in(domain) <= 0) found = false;
+    others += each.counts->total() - (each.own_domain != kNoDomainId ? 1 : 0);
   }
   return found || (others == 0 && affinity_.front().selects_itself);
 }
 
 // podtopologyspread Filter().
-bool PlacementRules::keeps_spread(const Node& node) const {
+bool PlacementRules::keeps_spread(std::size_t node) const {
   return std::ranges::all_of(spread_, [&](const Checked& each) {
-    const auto value = find_label(node.labels, each.group->topology_key);
-    if (!value) return false;
-    const std::size_t domains = each.group->nodes->domains;
-    const bool few = static_cast<std::int64_t>(domains) < each.constraint->min_domains;
-    const std::int64_t least = few ? 0 : each.counts->least(domains, each.own_value);
-    const std::int64_t self = each.selects_itself ? 1 : 0;
-    return each.others_in(*value) + self - least <= each.constraint->max_skew;
+    const DomainId domain = each.group->topology->of(node);
+    return domain != kNoDomainId && each.others_in(domain) <= each.most_others;
   });
 }
 
@@ -406,8 +491,8 @@ PlacementProblem PlacementRules::problem(const ClusterView& view, std::size_t po
   prepare(view, pod);
   if (!between_pods_) return PlacementProblem::none;
   if (!has_ports(view, pod, node)) return PlacementProblem::ports;
-  if (!has_affinity(view.node(node))) return PlacementProblem::pod_affinity;
-  return keeps_spread(view.node(node)) ? PlacementProblem::none : PlacementProblem::spread;
+  if (!has_affinity(node)) return PlacementProblem::pod_affinity;
+  return keeps_spread(node) ? PlacementProblem::none : PlacementProblem::spread;
 }
 
 }  // namespace forestall::rebalance

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "rebalance/node_domain_index.h"
 #include "rebalance/snapshot.h"
 
 namespace forestall::rebalance {
@@ -25,23 +26,32 @@ class LabelIndex;
 
 enum class PlacementProblem : std::uint8_t { none, pod_affinity, spread, ports };
 
-// Numbers of pods, by the value of a topology key.
+// Numbers of pods, by domain.
 class DomainCounts {
  public:
-  void add(std::string_view value, std::int64_t change);
-  [[nodiscard]] std::int64_t of(std::string_view value) const {
-    const auto found = counts_.find(value);
-    return found == counts_.end() ? 0 : found->second;
+  void add(DomainId domain, std::int64_t change);
+  [[nodiscard]] std::int64_t of(DomainId domain) const {
+    for (const auto& [known, count] : few_) {
+      if (known == domain) return count;
+    }
+    if (others_.empty()) return 0;
+    const auto found = others_.find(domain);
+    return found == others_.end() ? 0 : found->second;
   }
   [[nodiscard]] std::int64_t total() const { return total_; }
-  // The smallest number in `domains` domains, without one pod of the domain `without`.
-  [[nodiscard]] std::int64_t least(std::size_t domains,
-                                   std::optional<std::string_view> without) const;
+  // The smallest number in `domains` domains, without one pod of the domain `without`, if it is
+  // one.
+  [[nodiscard]] std::int64_t least(std::size_t domains, DomainId without) const;
 
  private:
-  std::unordered_map<std::string_view, std::int64_t> counts_;
-  std::map<std::int64_t, std::size_t> domains_;  // how many have so many pods, if any
-  std::size_t occupied_ = 0;
+  using DomainCount = std::pair<DomainId, std::int64_t>;
+  // The pods of most groups are in so few domains.
+  static constexpr std::size_t kFewDomains = 12;
+
+  std::vector<DomainCount> few_;  // the first ones
+  std::unordered_map<DomainId, std::int64_t> others_;
+  std::map<std::int64_t, std::size_t> sizes_;  // how many of the others have so many pods, if any
+  std::size_t occupied_ = 0;                   // of the others
   std::int64_t total_ = 0;
 };
 
@@ -52,7 +62,7 @@ class PlacementRules {
 
   // Whether required anti-affinity keeps the pod away from the node. One pod is checked for many
   // nodes, so what holds for the last one is kept.
-  [[nodiscard]] bool repel(const ClusterView& view, std::size_t pod, const Node& node);
+  [[nodiscard]] bool repel(const ClusterView& view, std::size_t pod, std::size_t node);
   // The other rules.
   [[nodiscard]] PlacementProblem problem(const ClusterView& view, std::size_t pod,
                                          std::size_t node);
@@ -66,9 +76,10 @@ class PlacementRules {
   // Pods that rules select, counted by domain. However many pods have these rules.
   struct Group {
     std::vector<PodAffinityTerm> rules;  // all must select a pod; `namespaces` lists all of them
-    std::string_view topology_key;
+    const NodeDomains* topology = nullptr;
     const CountedNodes* nodes = nullptr;  // null: all
     bool counted = false;                 // `selected` is filled
+    bool is_owned = false;                // some live pod has it as a term of its anti-affinity
     DomainCounts selected;
     DomainCounts owners;  // the pods that have the rule, of anti-affinity
   };
@@ -76,22 +87,45 @@ class PlacementRules {
   struct Checked {
     const Group* group = nullptr;
     const DomainCounts* counts = nullptr;
-    std::optional<std::string_view> own_value;  // of the domain where the pod itself is counted
+    DomainId own_domain = kNoDomainId;  // where the pod itself is counted
     const SpreadConstraint* constraint = nullptr;
     bool selects_itself = false;
+    std::int64_t most_others = 0;  // in a domain that keeps the spread
 
-    [[nodiscard]] std::int64_t others_in(std::string_view value) const {
-      return counts->of(value) - (own_value == value ? 1 : 0);
+    // REQUIRES: a domain.
+    [[nodiscard]] std::int64_t others_in(DomainId domain) const {
+      return counts->of(domain) - (own_domain == domain ? 1 : 0);
     }
   };
   using Groups = std::vector<Group*>;
+  // Pods of one namespace with the same labels, tolerations and placement, as the pods of a
+  // workload are: the same groups are checked for them.
+  struct PodClass {
+    std::vector<std::size_t> live;  // its pods
+    Groups owned;                   // anti-affinity terms of them
+    bool is_prepared = false;
+    Groups selecting;  // of those that live pods own
+    std::vector<Checked> affinity;
+    std::vector<Checked> spread;
+    bool unsatisfiable = false;  // its affinity selects no pod
+  };
+  // By the addresses of their texts, of which a snapshot has each once.
+  struct SameClass {
+    const ClusterView* view;
+    std::size_t operator()(std::size_t pod) const;        // hash
+    bool operator()(std::size_t a, std::size_t b) const;  // whether both are of one class
+  };
 
   void start(const ClusterView& view);
   void follow(const ClusterView& view);
   void prepare(const ClusterView& view, std::size_t pod);
-  void prepare_affinity(const ClusterView& view, const ClusterPod& pod, const Node* place);
-  void prepare_spread(const ClusterView& view, const ClusterPod& pod, const Node* place);
-  void add_owned_terms(const ClusterView& view, std::size_t pod);
+  [[nodiscard]] PodClass& class_of(std::size_t pod);
+  void prepare_class(const ClusterView& view, const ClusterPod& pod, PodClass& of);
+  void add_affinity(const ClusterView& view, const ClusterPod& pod, PodClass& to);
+  void add_spread(const ClusterView& view, const ClusterPod& pod, PodClass& to);
+  void add_repelling(const PodClass& of, bool owns, std::optional<std::size_t> place);
+  void add_counts(const ClusterPod& pod, const PodClass& of, std::optional<std::size_t> place);
+  void count_owner(const ClusterView& view, std::size_t pod);
 
   [[nodiscard]] PodAffinityTerm resolved(const ClusterView& view, const ClusterPod& pod,
                                          PodAffinityTerm term) const;
@@ -103,8 +137,8 @@ class PlacementRules {
                                                   const SpreadConstraint& constraint);
   // The groups that select the pod.
   [[nodiscard]] Groups selecting(const ClusterPod& pod) const;
-  [[nodiscard]] bool has_affinity(const Node& node) const;
-  [[nodiscard]] bool keeps_spread(const Node& node) const;
+  [[nodiscard]] bool has_affinity(std::size_t node) const;
+  [[nodiscard]] bool keeps_spread(std::size_t node) const;
   [[nodiscard]] bool has_ports(const ClusterView& view, std::size_t pod, std::size_t node) const;
 
   bool started_ = false;
@@ -116,8 +150,10 @@ class PlacementRules {
   // one.
   std::unordered_map<std::string_view, std::unordered_map<std::string_view, Groups>> by_label_;
   Groups without_label_;
-  std::unordered_map<std::size_t, Groups> of_pod_;  // anti-affinity, by owner
-  std::unique_ptr<LabelIndex> live_;                // pods
+  std::unordered_map<std::size_t, PodClass, SameClass, SameClass> classes_;
+  std::vector<PodClass*> class_of_pod_;  // null: not needed yet
+  std::unique_ptr<NodeDomainIndex> domains_;
+  std::unique_ptr<LabelIndex> live_;  // one live pod of each class
   std::unique_ptr<EligibleNodes> eligible_;
   std::map<std::pair<const void*, std::vector<std::string_view>>, CountedNodes> counted_nodes_;
   std::unordered_map<std::size_t, std::vector<std::size_t>> with_ports_;  // pods, by node
@@ -126,7 +162,7 @@ class PlacementRules {
   std::vector<Checked> repelling_;
   std::vector<Checked> affinity_;
   std::vector<Checked> spread_;
-  bool unsatisfiable_ = false;  // its affinity selects no pod
+  bool unsatisfiable_ = false;
 };
 
 }  // namespace forestall::rebalance

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rebalance/rebalance.h"
 
-#include <set>
 #include <utility>
 
 #include "rebalance/node_fit.h"
@@ -63,10 +62,10 @@ class Cycle {
                           run);
     std::visit([&](const auto& args) { run_plugin(session, args); }, plugin.args);
     if (session.fits_omitted()) plan_.fits_omitted = true;
-    std::set<PodIndex> gone;  // a plugin may evict a pod twice
     for (const PodEviction& each : run.evictions) {
       plan_.evictions.push_back(each);
-      if (each.refused.empty() && gone.insert(each.pod).second) view_.remove(each.pod);
+      // A plugin may evict a pod twice; it is removed once.
+      if (each.refused.empty()) view_.remove(each.pod);
     }
     plan_.profiles[profile].plugins.push_back(std::move(run));
   }

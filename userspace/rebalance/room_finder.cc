@@ -30,6 +30,12 @@ double share_with(const ClusterView& view, const ClusterPod& pod, NodeIndex node
                view.node(node).allocatable.of(resource));
 }
 
+std::int64_t count_on(const std::unordered_map<NodeIndex, std::int64_t>* counts, NodeIndex node) {
+  if (counts == nullptr) return 0;
+  const auto found = counts->find(node);
+  return found == counts->end() ? 0 : found->second;
+}
+
 // Whether `more` is at least `amounts`, of each of its resources.
 bool covers(const Amounts& more, const Amounts& amounts) {
   return std::ranges::all_of(
@@ -73,12 +79,10 @@ void RoomFinder::count_siblings() {
   }
 }
 
-std::int64_t RoomFinder::siblings_on(const ClusterPod& pod, NodeIndex node) {
-  if (pod.owners.empty()) return 0;
+const RoomFinder::CountsByNode* RoomFinder::siblings_of(const ClusterPod& pod) const {
+  if (pod.owners.empty()) return nullptr;
   const auto owned = siblings_.find(pod.owners.front().uid);
-  if (owned == siblings_.end()) return 0;
-  const auto found = owned->second.find(node);
-  return found == owned->second.end() ? 0 : found->second;
+  return owned == siblings_.end() ? nullptr : &owned->second;
 }
 
 void RoomFinder::follow() {
@@ -145,34 +149,39 @@ RoomFinder::Candidates& RoomFinder::candidates_of(Pool& pool, const ClusterPod& 
 
 // A pod that needs no less than an earlier one fits only the nodes that had room for that, and
 // those that were freed since.
-std::optional<std::vector<NodeIndex>> RoomFinder::known_rooms(PodIndex pod, const Rooms& rooms,
-                                                              const Candidates& candidates) const {
+const std::vector<NodeIndex>* RoomFinder::known_rooms(PodIndex pod, const Rooms& rooms,
+                                                      Candidates& candidates) const {
   const auto& changes = view_.place_changes();
-  for (const Candidates::Searched& each : candidates.searched) {
+  for (Candidates::Searched& each : candidates.searched) {
+    if (changes.size() - each.followed > kChangesMax) continue;
     if (!covers(view_.pod(pod).request, each.request)) continue;
     if (rooms.usage != nullptr && !covers(*rooms.usage, each.usage)) continue;
-    if (changes.size() - each.followed > kChangesMax) continue;
-    std::vector<NodeIndex> nodes = each.with_room;
-    for (std::size_t i = each.followed; i < changes.size(); ++i) {
-      if (std::ranges::binary_search(candidates.nodes, changes[i].from)) {
-        nodes.push_back(changes[i].from);
-      }
+    for (; each.added < changes.size(); ++each.added) {
+      const NodeIndex freed = changes[each.added].from;
+      if (!std::ranges::binary_search(candidates.nodes, freed)) continue;
+      const auto place = std::ranges::lower_bound(each.with_room, freed);
+      if (place == each.with_room.end() || *place != freed) each.with_room.insert(place, freed);
     }
-    std::ranges::sort(nodes);
-    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-    return nodes;
+    return &each.with_room;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
-void RoomFinder::remember(PodIndex pod, const Rooms& rooms, std::vector<NodeIndex> with_room,
+void RoomFinder::remember(PodIndex pod, const Rooms& rooms, const Pool& pool,
                           Candidates& candidates) const {
-  if (with_room.size() > kFew) return;
+  std::vector<NodeIndex> with_room;
+  for (const auto& [use, node] : pool.by_use) {
+    if (!candidates.has(node) || !may_have_room(pod, node, rooms)) continue;
+    with_room.push_back(node);
+    if (with_room.size() > kFew) return;
+  }
   Candidates::Searched added;
   added.request = view_.pod(pod).request;
   if (rooms.usage != nullptr) added.usage = *rooms.usage;
   added.with_room = std::move(with_room);
+  std::ranges::sort(added.with_room);
   added.followed = followed_;
+  added.added = followed_;
   std::erase_if(candidates.searched, [&](const Candidates::Searched& each) {
     return covers(each.request, added.request) && covers(each.usage, added.usage);
   });
@@ -182,38 +191,43 @@ void RoomFinder::remember(PodIndex pod, const Rooms& rooms, std::vector<NodeInde
   candidates.searched.push_back(std::move(added));
 }
 
+bool RoomFinder::may_have_room(PodIndex pod, NodeIndex node, const Rooms& rooms) const {
+  return ((!rooms.accepts || rooms.accepts(node)) && has_resources(view_, pod, node)) ||
+         view_.node(node).name == view_.pod(pod).node;
+}
+
 std::optional<NodeIndex> RoomFinder::find(PodIndex index, const Rooms& rooms) {
   follow();
   const ClusterPod& pod = view_.pod(index);
   Pool& pool = pool_of(rooms.nodes);
   Candidates& candidates = candidates_of(pool, pod);
   Search search;
+  const bool moved_before = memory_ != nullptr && memory_->has_moves(index);
+  const auto* const siblings = siblings_of(pod);
+  // What takes the least time comes first.
   const auto compare = [&](NodeIndex node) {
-    if (view_.node(node).name == pod.node) return true;
-    if (rooms.accepts && !rooms.accepts(node)) return false;
-    if (!has_resources(view_, index, node)) return false;
-    if (memory_ != nullptr && memory_->left(index, node)) return true;
-    if (!fits_eligible(view_, index, node)) return true;
+    if (rooms.accepts && !rooms.accepts(node)) return;
+    if (!fits_eligible(view_, index, node) || !has_resources(view_, index, node)) return;
+    if (view_.node(node).name == pod.node) return;
+    if (moved_before && memory_->left(index, node)) return;
     const double used =
         std::max(share_with(view_, pod, node, kCpu), share_with(view_, pod, node, kMemory));
-    search.compare({siblings_on(pod, node), used, node});
-    return true;
+    search.compare({count_on(siblings, node), used, node});
   };
   if (candidates.nodes.size() <= kFew) {
     std::ranges::for_each(candidates.nodes, compare);
     return search.best;
   }
-  if (const auto nodes = known_rooms(index, rooms, candidates)) {
+  if (const auto* const nodes = known_rooms(index, rooms, candidates)) {
     std::ranges::for_each(*nodes, compare);
     return search.best;
   }
-  std::vector<NodeIndex> with_room;
   for (const auto& [use, node] : pool.by_use) {
-    if (!candidates.contains.empty() && !candidates.contains[node]) continue;
-    if (compare(node)) with_room.push_back(node);
+    if (!candidates.has(node)) continue;
+    compare(node);
     if (search.compared == kCompared) return search.best;
   }
-  remember(index, rooms, std::move(with_room), candidates);
+  remember(index, rooms, pool, candidates);
   return search.best;
 }
 

@@ -49,12 +49,15 @@ class RoomFinder {
   struct Candidates {
     std::vector<NodeIndex> nodes;
     std::vector<bool> contains;  // by node; empty: all of the pool
+    // REQUIRES: a node of the pool, and more than a few candidates.
+    [[nodiscard]] bool has(NodeIndex node) const { return contains.empty() || contains[node]; }
     // A search through all of them.
     struct Searched {
       Amounts request;
       Amounts usage;
-      std::vector<NodeIndex> with_room;  // and the pod's own node
-      std::size_t followed = 0;
+      std::vector<NodeIndex> with_room;  // and the pod's own node; sorted
+      std::size_t followed = 0;          // changes of the view at that time
+      std::size_t added = 0;             // changes whose freed nodes are in with_room
     };
     std::vector<Searched> searched;
   };
@@ -70,11 +73,16 @@ class RoomFinder {
   [[nodiscard]] double use_of(NodeIndex node) const;
   [[nodiscard]] Pool& pool_of(std::span<const NodeIndex> nodes);
   [[nodiscard]] Candidates& candidates_of(Pool& pool, const ClusterPod& pod);
-  [[nodiscard]] std::int64_t siblings_on(const ClusterPod& pod, NodeIndex node);
-  [[nodiscard]] std::optional<std::vector<NodeIndex>> known_rooms(
-      PodIndex pod, const Rooms& rooms, const Candidates& candidates) const;
-  void remember(PodIndex pod, const Rooms& rooms, std::vector<NodeIndex> with_room,
-                Candidates& candidates) const;
+  using CountsByNode = std::unordered_map<NodeIndex, std::int64_t>;
+  // Null: it has none.
+  [[nodiscard]] const CountsByNode* siblings_of(const ClusterPod& pod) const;
+  // Null: not known.
+  [[nodiscard]] const std::vector<NodeIndex>* known_rooms(PodIndex pod, const Rooms& rooms,
+                                                          Candidates& candidates) const;
+  // All nodes of the pool were searched for the pod.
+  void remember(PodIndex pod, const Rooms& rooms, const Pool& pool, Candidates& candidates) const;
+  // Whether the node does with the pod's requests and usage, or is its own.
+  [[nodiscard]] bool may_have_room(PodIndex pod, NodeIndex node, const Rooms& rooms) const;
   void count_siblings();
 
   const ClusterView& view_;
@@ -83,7 +91,7 @@ class RoomFinder {
   std::map<std::pair<const NodeIndex*, std::size_t>, Pool> pools_;
   std::vector<std::vector<Pool*>> pools_with_;  // by node
   // Live pods by the UID of their first owner, and node.
-  std::unordered_map<std::string_view, std::unordered_map<NodeIndex, std::int64_t>> siblings_;
+  std::unordered_map<std::string_view, CountsByNode> siblings_;
   bool started_ = false;
 };
 

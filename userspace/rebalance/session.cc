@@ -20,6 +20,13 @@ bool reached(const std::optional<std::uint64_t>& limit, std::uint64_t count) {
   return limit && count + 1 > *limit;
 }
 
+// Counts by name only if there is a limit.
+using CountsByName = std::unordered_map<std::string_view, std::uint64_t>;
+bool reached(const std::optional<std::uint64_t>& limit, CountsByName& counts,
+             std::string_view name) {
+  return limit && reached(limit, counts[name]);
+}
+
 std::string ignored(const ClusterPod& pod, const std::string& answer) {
   return "error when evicting pod (ignoring) " + in_double_quotes(pod.name) + ": " + answer;
 }
@@ -37,7 +44,7 @@ int rank_of(QosClass qos) {
 }  // namespace
 
 EvictionCounts::EvictionCounts(const Policy& policy, const ClusterView& view)
-    : policy_(policy), view_(view) {
+    : policy_(policy), view_(view), evicted_(view.snapshot().pods.size()) {
   for (const DisruptionBudget& each : view.snapshot().budgets) {
     allowed_.push_back(each.disruptions_allowed);
   }
@@ -48,7 +55,7 @@ EvictionCounts::EvictionCounts(const Policy& policy, const ClusterView& view)
 // terminating, so evicting it again succeeds.
 std::string EvictionCounts::api_refusal(PodIndex index) {
   const ClusterPod& pod = view_.pod(index);
-  const bool terminating = pod.terminating || evicted_.contains(index);
+  const bool terminating = pod.terminating || evicted_[index];
   if (!is_live(pod) || pod.phase == PodPhase::pending || terminating) return "";
   std::vector<std::size_t> selecting;
   for (const std::size_t each : view_.budgets_in(pod.pod_namespace)) {
@@ -77,18 +84,18 @@ EvictResult EvictionCounts::evict(PodIndex index, std::string& refusal) {
     return EvictResult::refused;
   }
   if (reached(policy_.evictions_total, total_)) return EvictResult::total_limit;
-  if (!pod.node.empty() && reached(policy_.evictions_per_node, by_node_[pod.node])) {
+  if (!pod.node.empty() && reached(policy_.evictions_per_node, by_node_, pod.node)) {
     return EvictResult::node_limit;
   }
-  if (reached(policy_.evictions_per_namespace, by_namespace_[pod.pod_namespace])) {
+  if (reached(policy_.evictions_per_namespace, by_namespace_, pod.pod_namespace)) {
     return EvictResult::namespace_limit;
   }
   refusal = api_refusal(index);
   if (!refusal.empty()) return EvictResult::refused;
   ++total_;
-  if (!pod.node.empty()) ++by_node_[pod.node];
-  ++by_namespace_[pod.pod_namespace];
-  evicted_.insert(index);
+  if (policy_.evictions_per_node && !pod.node.empty()) ++by_node_[pod.node];
+  if (policy_.evictions_per_namespace) ++by_namespace_[pod.pod_namespace];
+  evicted_[index] = true;
   return EvictResult::evicted;
 }
 

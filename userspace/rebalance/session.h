@@ -8,7 +8,6 @@
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "rebalance/cluster_view.h"
@@ -47,7 +46,7 @@ class EvictionCounts {
   std::uint64_t total_ = 0;
   std::unordered_map<std::string_view, std::uint64_t> by_node_;
   std::unordered_map<std::string_view, std::uint64_t> by_namespace_;
-  std::unordered_set<PodIndex> evicted_;
+  std::vector<bool> evicted_;          // by pod
   std::vector<std::int32_t> allowed_;  // disruptions, by budget
 };
 

@@ -75,6 +75,8 @@ struct PodAffinityTerm {
   std::vector<std::string_view> namespaces;  // empty: that of the pod
   // More namespaces, by their labels. The descheduler ignores it.
   std::optional<LabelSelector> namespace_selector;
+
+  friend bool operator==(const PodAffinityTerm&, const PodAffinityTerm&) = default;
 };
 
 // A port of the node that a container takes.
@@ -87,6 +89,8 @@ struct HostPort {
 struct PreferredTerm {
   std::int32_t weight = 0;
   NodeSelectorTerm preference;
+
+  friend bool operator==(const PreferredTerm&, const PreferredTerm&) = default;
 };
 
 struct SpreadConstraint {
@@ -98,6 +102,8 @@ struct SpreadConstraint {
   std::int64_t min_domains = 1;
   bool honors_node_affinity = true;
   bool honors_node_taints = false;
+
+  friend bool operator==(const SpreadConstraint&, const SpreadConstraint&) = default;
 };
 
 // The parts that few pods have.
@@ -109,6 +115,8 @@ struct PodPlacement {
   std::vector<PodAffinityTerm> anti_affinity;
   std::vector<PodAffinityTerm> pod_affinity;
   std::vector<SpreadConstraint> spread;
+
+  friend bool operator==(const PodPlacement&, const PodPlacement&) = default;
 };
 
 struct ClusterPod {
@@ -140,7 +148,7 @@ struct ClusterPod {
   std::vector<std::string_view> requested_resources;  // that some container names
   std::vector<HostPort> host_ports;
   std::vector<PodToleration> tolerations;
-  std::shared_ptr<const PodPlacement> placement;  // null: no rule
+  std::shared_ptr<const PodPlacement> placement;  // null: no rule; shared within a workload
   std::vector<ContainerState> containers;
   std::vector<ContainerState> init_containers;
   std::vector<ContainerState> ephemeral_containers;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -19,20 +20,17 @@ using testing::SizeIs;
 
 const std::vector<std::string> kWithKubeletFlags{"agent", "signals", "rank",  "check-config",
                                                  "plan",  "replay",  "record"};
-const std::vector<std::string> kWithoutKubeletFlags{
-    "demo",   "doctor", "status", "score",      "top",   "qos",         "admit",     "diff",
-    "report", "trace",  "events", "completion", "rules", "import-oomd", "rebalance", "earlyoom"};
 
-std::vector<std::string> all_subcommands() {
-  std::vector<std::string> all = kWithKubeletFlags;
-  all.insert(all.end(), kWithoutKubeletFlags.begin(), kWithoutKubeletFlags.end());
-  return all;
+std::string output_of(const std::vector<std::string>& arguments) {
+  const Ran ran = run_forestall(arguments);
+  EXPECT_EQ(ran.exit_code, 0) << testing::PrintToString(arguments) << "\n" << ran.errors;
+  EXPECT_EQ(ran.errors, "") << testing::PrintToString(arguments);
+  EXPECT_THAT(ran.output, HasSubstr("Usage: ")) << testing::PrintToString(arguments);
+  return ran.output;
 }
 
 std::string help_of(const std::string& subcommand) {
-  const Ran ran = run_forestall({subcommand, "--help"});
-  EXPECT_EQ(ran.exit_code, 0) << subcommand << "\n" << ran.errors;
-  return ran.output;
+  return output_of({subcommand, "--help"});
 }
 
 // The titles and first words of a help text, such as "Guard: agent demo".
@@ -49,6 +47,28 @@ std::vector<std::string> groups_of(const std::string& help) {
   return groups;
 }
 
+// Those that `forestall --help` lists.
+std::vector<std::string> all_subcommands() {
+  std::vector<std::string> all;
+  for (const std::string& group : groups_of(output_of({"--help"}))) {
+    if (group.starts_with("Options:")) continue;
+    std::istringstream words(group.substr(group.find(':') + 1));
+    for (std::string name; words >> name;) {
+      if (name != "help") all.push_back(name);
+    }
+  }
+  EXPECT_THAT(all, testing::IsSupersetOf(kWithKubeletFlags));
+  return all;
+}
+
+std::vector<std::string> subcommands_without_kubelet_flags() {
+  std::vector<std::string> without = all_subcommands();
+  std::erase_if(without, [](const std::string& each) {
+    return std::ranges::find(kWithKubeletFlags, each) != kWithKubeletFlags.end();
+  });
+  return without;
+}
+
 void expect_fits(const std::string& help) {
   std::istringstream lines(help);
   for (std::string line; std::getline(lines, line);) {
@@ -58,7 +78,7 @@ void expect_fits(const std::string& help) {
 }
 
 TEST(Help, EveryHelpTextFitsEightyColumns) {
-  expect_fits(run_forestall({"--help"}).output);
+  expect_fits(output_of({"--help"}));
   for (const std::string& subcommand : all_subcommands()) {
     SCOPED_TRACE(subcommand);
     expect_fits(help_of(subcommand));
@@ -66,7 +86,7 @@ TEST(Help, EveryHelpTextFitsEightyColumns) {
 }
 
 TEST(Help, SubcommandsAreGrouped) {
-  EXPECT_THAT(groups_of(run_forestall({"--help"}).output),
+  EXPECT_THAT(groups_of(output_of({"--help"})),
               testing::ElementsAre("Guard: agent demo doctor status cluster",
                                    "Inspect: signals rank score top events",
                                    "Offline: check-config rules import-oomd earlyoom plan qos "
@@ -91,7 +111,7 @@ TEST(Help, KubeletFlagsAreAcceptedOnlyWhereTheyApply) {
   for (const std::string& subcommand : kWithKubeletFlags) {
     EXPECT_THAT(help_of(subcommand), HasSubstr("\nKubelet flags")) << subcommand;
   }
-  for (const std::string& subcommand : kWithoutKubeletFlags) {
+  for (const std::string& subcommand : subcommands_without_kubelet_flags()) {
     EXPECT_THAT(help_of(subcommand), Not(HasSubstr("--eviction-hard"))) << subcommand;
     const Ran ran = run_forestall({subcommand, "--eviction-hard=memory.available<1Gi"});
     EXPECT_EQ(ran.exit_code, 2) << subcommand;

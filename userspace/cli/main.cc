@@ -30,7 +30,17 @@ int run(const std::vector<std::string>& arguments) {
     case Subcommand::record: return run_record(options, line.record);
     case Subcommand::completion: return run_completion(line.completion);
     case Subcommand::version: return run_version(options);
-    default: break;  // companion_of()
+    // companion_of() has other programs for these.
+    case Subcommand::top:
+    case Subcommand::cluster:
+    case Subcommand::events:
+    case Subcommand::rules:
+    case Subcommand::import_oomd:
+    case Subcommand::earlyoom:
+    case Subcommand::rebalance:
+    case Subcommand::replay:
+    case Subcommand::diff:
+    case Subcommand::report: break;
   }
   return kExitFailed;
 }

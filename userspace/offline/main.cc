@@ -60,7 +60,22 @@ int run(const std::vector<std::string>& arguments) {
       case Subcommand::replay: return run_replay(options, line.replay);
       case Subcommand::diff: return run_diff(options, line.diff);
       case Subcommand::report: return run_report(line.report);
-      default: break;
+      // companion_of() has other programs for these.
+      case Subcommand::agent:
+      case Subcommand::demo:
+      case Subcommand::doctor:
+      case Subcommand::status:
+      case Subcommand::signals:
+      case Subcommand::rank:
+      case Subcommand::score:
+      case Subcommand::top:
+      case Subcommand::cluster:
+      case Subcommand::plan:
+      case Subcommand::admit:
+      case Subcommand::trace:
+      case Subcommand::record:
+      case Subcommand::completion:
+      case Subcommand::version: break;
     }
   }
   std::fputs("forestall-offline: this program is run by `forestall`\n", stderr);

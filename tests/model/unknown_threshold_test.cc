@@ -56,13 +56,14 @@ TEST(UnknownThresholds, NameWhatIsMissing) {
   for (const auto& each : unknown_thresholds(config, observation, {})) {
     texts.push_back(each.subject + ": " + each.reason);
   }
-  EXPECT_THAT(texts, testing::ElementsAre("node: this node has no swap",
-                                          "node: the number of tasks could not be read",
-                                          "pods: there is no pods cgroup below cgroupRoot",
-                                          "/absent/*: no cgroup matches",
-                                          "ownLimit burstable: no workload is near its own limit",
-                                          "node: the filesystem has no fixed number of inodes",
-                                          "node: the node's memory could not be read"));
+  EXPECT_THAT(texts,
+              testing::ElementsAre("node: this node has no swap, so the threshold is never met",
+                                   "node: the number of tasks could not be read",
+                                   "pods: there is no pods cgroup below cgroupRoot",
+                                   "/absent/*: no cgroup matches",
+                                   "ownLimit burstable: no workload is near its own limit",
+                                   "node: the filesystem has no fixed number of inodes",
+                                   "node: the node's memory could not be read"));
 }
 
 TEST(UnknownThresholds, NameTheWatchedCgroupWithoutALimit) {

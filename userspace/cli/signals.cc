@@ -2,6 +2,8 @@
 // `forestall signals`: the current value of every signal and its threshold.
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
@@ -24,6 +26,11 @@ std::string amount(Signal signal, std::int64_t count) {
 std::string state(const Evidence& evidence) {
   if (!evidence.met) return "";
   return evidence.threshold.hard() || evidence.driving ? "MET" : "MET, in grace";
+}
+
+// The observer notes some reasons why a threshold is unknown; `unknown` has all of them.
+void remove_repeated(const std::vector<UnknownThreshold>& unknown, std::vector<SourceNote>& notes) {
+  for (const UnknownThreshold& each : unknown) std::erase(notes, to_note(each));
 }
 
 void print_text(const HostEvaluation& evaluation, const std::vector<UnknownThreshold>& unknown) {
@@ -51,7 +58,9 @@ void print_text(const HostEvaluation& evaluation, const std::vector<UnknownThres
         "it counts active page cache as used.\n",
         tables::human(*node.kernel_available));
   }
-  for (const SourceNote& note : evaluation.observation.notes) {
+  std::vector<SourceNote> notes = evaluation.observation.notes;
+  remove_repeated(unknown, notes);
+  for (const SourceNote& note : notes) {
     fmt::print("note: {}: {}\n", printable(note.subject), printable(note.problem));
   }
 }
@@ -70,8 +79,9 @@ int run_signals(const Options& options) {
   if (options.output == OutputFormat::json) {
     Observation observation = evaluation.observation;
     for (const UnknownThreshold& each : unknown) {
-      observation.notes.push_back(
-          {std::string(to_string(each.threshold.signal)), "unknown: " + each.reason});
+      // Once for the hard and the soft threshold of a signal.
+      std::erase(observation.notes, to_note(each));
+      observation.notes.push_back(to_note(each));
     }
     const auto report =
         daemon::signals_report(std::move(observation), evaluation.decision.evidence);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace forestall {
 namespace {
@@ -70,9 +71,7 @@ std::string reason_of(const Config& config, std::size_t index, const Observation
     case SubjectKind::node: break;
   }
   if (row.filesystem) return of_filesystem(config, row, observation);
-  if (row.measure == Measure::swap && observation.node.swap_total == Bytes{0}) {
-    return "this node has no swap";
-  }
+  if (auto missing = swap_missing(threshold.signal, observation.node)) return std::move(*missing);
   return row.measure == Measure::tasks ? "the number of tasks could not be read"
                                        : "the node's memory could not be read";
 }
@@ -88,6 +87,15 @@ std::string subject_of(const Threshold& threshold, const Observation& observatio
 }
 
 }  // namespace
+
+SourceNote to_note(const UnknownThreshold& unknown) {
+  return {std::string(to_string(unknown.threshold.signal)), "unknown: " + unknown.reason};
+}
+
+std::optional<std::string> swap_missing(Signal signal, const NodeSample& node) {
+  if (row_of(signal).measure != Measure::swap || node.swap_total != Bytes{0}) return std::nullopt;
+  return "this node has no swap, so the threshold is never met";
+}
 
 std::vector<UnknownThreshold> unknown_thresholds(const Config& config,
                                                  const Observation& observation,

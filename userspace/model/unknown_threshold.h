@@ -2,6 +2,7 @@
 // Thresholds for which an observation has no values, and why.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,5 +26,11 @@ struct UnknownThreshold {
 [[nodiscard]] std::vector<UnknownThreshold> unknown_thresholds(const Config& config,
                                                                const Observation& observation,
                                                                std::span<const Evidence> evidence);
+
+// The same as a note of an observation, with the signal as its subject.
+[[nodiscard]] SourceNote to_note(const UnknownThreshold& unknown);
+
+// Why a threshold on `signal` is unknown on this node, if it is for lack of swap.
+[[nodiscard]] std::optional<std::string> swap_missing(Signal signal, const NodeSample& node);
 
 }  // namespace forestall

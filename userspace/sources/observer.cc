@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/parse.h"
+#include "model/unknown_threshold.h"
 #include "sources/cgroup_reader.h"
 #include "sources/container_reader.h"
 #include "sources/node_reader.h"
@@ -30,14 +32,10 @@ bool is_related(std::string_view path, std::string_view subject) {
   return subject.empty() || path_is_within(path, subject) || path_is_within(subject, path);
 }
 
-// Without swap a threshold on it is unknown, and so never met. The note gives the reason.
 void note_missing_swap(const Config& config, Observation& observation) {
-  if (observation.node.swap_total != Bytes{0}) return;
   for (const Threshold& threshold : config.thresholds) {
-    const SignalRow& row = row_of(threshold.signal);
-    if (row.measure != Measure::swap) continue;
-    observation.notes.push_back(
-        {std::string(row.name), "unknown: this node has no swap, so the threshold is never met"});
+    auto reason = swap_missing(threshold.signal, observation.node);
+    if (reason) observation.notes.push_back(to_note({threshold, "node", std::move(*reason)}));
   }
 }
 

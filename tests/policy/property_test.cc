@@ -13,6 +13,7 @@
 #include "policy/credit.h"
 #include "policy/deadlines.h"
 #include "policy/rank.h"
+#include "policy/shortlist.h"
 #include "policy/step.h"
 #include "tests/policy/any_world.h"
 #include "tests/policy/dice.h"
@@ -298,6 +299,62 @@ TEST(PropertyTest, NothingChangesBeforeTheNextDeadline) {
   }
   EXPECT_GT(deadlines, kWorlds / 10);
   EXPECT_GT(changed, deadlines / 2) << "most of them matter";
+}
+
+// The candidate after its working set grew.
+Candidate grown(const Candidate& candidate, Bytes growth, const RankBy& by) {
+  Candidate later = candidate;
+  if (const auto before = later.sample.working_set()) {
+    later.sample.inactive_file = Bytes{0};
+    later.sample.usage = *before + growth;
+  }
+  later.key = rank_key(later.sample, by);
+  return later;
+}
+
+// shortlist.cc computes the leads from the rules instead of trying growths.
+TEST(PropertyTest, AShortlistedCandidateLeadsByTheSmallestGrowthThatPassesIt) {
+  const RankBy by{.signal = Signal::memory_available, .layout = {}, .compat = {}};
+  std::size_t finite = 0;
+  std::size_t never = 0;
+  for (std::uint32_t seed = 0; seed < kWorlds; ++seed) {
+    Dice dice(seed);
+    Config config = any_config(dice);
+    config.ranking = Ranking::kubelet;
+    Observation observation = any_observation(dice, config);
+    if (!observation.workloads) continue;
+    const auto count = static_cast<std::size_t>(1 + dice.below(4));
+    const Shortlist head = shortlist(config, observation, {}, count);
+    const Exclusions exclusions(*observation.workloads, observation.kills);
+    std::vector<Candidate> rest = rank(*observation.workloads, by, {}, exclusions);
+    std::erase_if(rest, [&](const Candidate& each) {
+      // One without processes may have some by then.
+      const bool may_come = each.exclusion == Exclusion::none || each.exclusion == Exclusion::empty;
+      return !may_come || std::ranges::any_of(head.first, [&](const Candidate& listed) {
+        return listed.sample.workload.cgroup == each.sample.workload.cgroup;
+      });
+    });
+    for (std::size_t i = 0; i < head.first.size(); ++i) {
+      const auto passed_at = [&](Bytes growth) {
+        return std::ranges::any_of(rest, [&](const Candidate& each) {
+          return evicted_before(grown(each, growth, by), head.first[i], Resource::memory);
+        });
+      };
+      const Bytes lead = head.leads[i];
+      for (std::int64_t growth = 0; growth < 40; ++growth) {
+        // At the lead itself usage may be equal: the path decides. Between two of unknown usage the
+        // lead is 0, whichever comes first.
+        if (Bytes{growth} < lead) {
+          EXPECT_FALSE(passed_at({growth})) << seed << ": " << growth << " of " << lead.count;
+        } else if (Bytes{growth} > lead && head.first[i].key.measured) {
+          EXPECT_TRUE(passed_at({growth})) << seed << ": " << growth << " of " << lead.count;
+        }
+      }
+      ++(lead < Bytes{40} ? finite : never);
+    }
+  }
+  EXPECT_GT(finite, kWorlds / 10);
+  EXPECT_GT(never, kWorlds / 10);
 }
 
 }  // namespace

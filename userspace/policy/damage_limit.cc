@@ -14,6 +14,9 @@
 namespace forestall::policy {
 namespace {
 
+// The highest: it explains why no candidate is killed.
+constexpr int kHeldBackWeight = 6;
+
 bool was_killed(const KillProgress& kill) {
   return kill.state != KillState::failed && kill.state != KillState::terminating;
 }
@@ -42,15 +45,36 @@ Bytes left_before_oom(const Evidence& driving, const NodeSample& node) {
 
 }  // namespace
 
-bool is_held_back(Reason reason) {
+int weight_of(Reason reason) {
   switch (reason) {
+    case Reason::no_data:
+    case Reason::no_threshold_met:
+    case Reason::workloads_unread:
+    case Reason::threshold_met:
+    case Reason::local_storage_limit:
+    case Reason::in_grace:
+    case Reason::disk_usage_unread:
+    case Reason::node_reclaim_sufficed:
+    case Reason::own_limit_near:
+    case Reason::guard_shot:
+    case Reason::ruleset: return 0;
+    case Reason::release_pending: return 1;
+    case Reason::statistics_not_newer: return 2;
+    case Reason::cleanup_pending: return 3;
+    case Reason::node_reclaim: return 4;
+    case Reason::no_candidates:
+    case Reason::all_protected: return 5;
     case Reason::kills_freed_little:
     case Reason::held_by_no_candidate:
     case Reason::candidates_too_small:
     case Reason::within_requests:
-    case Reason::kill_limit_reached: return true;
-    default: return false;
+    case Reason::kill_limit_reached: return kHeldBackWeight;
   }
+  return 0;
+}
+
+bool is_held_back(Reason reason) {
+  return weight_of(reason) == kHeldBackWeight;
 }
 
 bool is_within_request(const RankKey& key) {

@@ -48,9 +48,13 @@
 #include "model/line.h"
 #include "model/observation.h"
 #include "policy/growth_since_kill.h"
+#include "policy/rank.h"
 #include "policy/state.h"
 
 namespace forestall::policy {
+
+// Of several reasons not to act, the most informative one has the highest weight.
+[[nodiscard]] int weight_of(Reason reason);
 
 // Whether a decision with this reason holds a kill back.
 [[nodiscard]] bool is_held_back(Reason reason);
@@ -58,8 +62,8 @@ namespace forestall::policy {
 // Whether a candidate's usage is known and within its declared memory request.
 [[nodiscard]] bool is_within_request(const RankKey& key);
 
-// Less than this is accounting noise (policy/rank.h kGrowthNoiseMin).
-inline constexpr Bytes kMemoryNoise = mib(1);
+// Less than this is accounting noise.
+inline constexpr Bytes kMemoryNoise = kGrowthNoiseMin;
 
 // Available amount at which the kernel's OOM killer counts as near.
 [[nodiscard]] Bytes last_resort(const Evidence& evidence);

@@ -50,7 +50,12 @@ std::weak_ordering kernel_badness(const RankKey& a, const RankKey& b) {
   return b.badness <=> a.badness;
 }
 
-// Kubelet's rules follow the first one.
+constexpr std::array kKubeletRules{
+    RankRule{"missing-statistics", missing_statistics},
+    RankRule{"exceeds-request", exceeds_request},
+    RankRule{"priority", priority},
+    RankRule{"over-request", over_request},
+};
 constexpr std::array kKernelRules{
     RankRule{"kernel-badness", kernel_badness},
     RankRule{"missing-statistics", missing_statistics},
@@ -172,9 +177,13 @@ Bytes noise_beside(Bytes largest) {
 
 std::span<const RankRule> rules_for(Resource resource, Ranking ranking) {
   if (resource == Resource::pids) return kProcessRules;
-  const std::span<const RankRule> rules = kKernelRules;
-  if (resource != Resource::memory || ranking == Ranking::kubelet) return rules.subspan(1);
-  return ranking == Ranking::kernel ? rules : kGrowthRules;
+  if (resource != Resource::memory) return kKubeletRules;
+  switch (ranking) {
+    case Ranking::kubelet: return kKubeletRules;
+    case Ranking::kubelet_growth: return kGrowthRules;
+    case Ranking::kernel: return kKernelRules;
+  }
+  return kKubeletRules;
 }
 
 RankKey rank_key(const WorkloadSample& sample, const RankBy& by) {

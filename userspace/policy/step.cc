@@ -43,24 +43,6 @@ bool is_pod(const WorkloadSample& sample) {
   return sample.workload.kind == WorkloadKind::pod;
 }
 
-// Of several reasons not to act, the most informative one has the highest weight.
-int weight(Reason reason) {
-  switch (reason) {
-    case Reason::release_pending: return 1;
-    case Reason::statistics_not_newer: return 2;
-    case Reason::cleanup_pending: return 3;
-    case Reason::node_reclaim: return 4;
-    case Reason::no_candidates:
-    case Reason::all_protected: return 5;
-    case Reason::kills_freed_little:
-    case Reason::held_by_no_candidate:
-    case Reason::candidates_too_small:
-    case Reason::within_requests:
-    case Reason::kill_limit_reached: return 6;
-    default: return 0;
-  }
-}
-
 template <typename Entry>
 void replace(std::vector<Entry>& entries, Entry entry) {
   std::erase_if(entries, [&](const Entry& each) { return each.id == entry.id; });
@@ -158,20 +140,34 @@ class Pass {
 
   // Whether the step ends with this crossing.
   bool act_on(const Crossing& crossing) {
-    if (!crossing.newer) return pass_over(crossing, Reason::statistics_not_newer);
-    if (crossing.covered) return pass_over(crossing, Reason::release_pending);
+    if (const auto reason = must_wait(crossing)) {
+      pass_over(crossing, *reason);
+      return false;
+    }
     const CleanupWait wait = cleanup_wait(config_, evidence(crossing), observation_);
     if (wait.until && (!next_.cleanup_until || *wait.until < *next_.cleanup_until)) {
       next_.cleanup_until = wait.until;
     }
-    if (wait.pending) return pass_over(crossing, Reason::cleanup_pending);
-    if (wait.unread) return request(crossing, Action::inspect, Reason::workloads_unread);
+    if (wait.pending) {
+      pass_over(crossing, Reason::cleanup_pending);
+      return false;
+    }
+    if (wait.unread) {
+      request(crossing, Action::inspect, Reason::workloads_unread);
+      return true;
+    }
     const bool has_steps =
         !reclaim_steps(evidence(crossing).threshold.signal, next_.layout).empty();
     if (has_steps && observation_.reclaim != ReclaimState::unavailable) {
       if (const auto over = reclaim(crossing)) return *over;
     }
     return choose(crossing);
+  }
+
+  static std::optional<Reason> must_wait(const Crossing& crossing) {
+    if (!crossing.newer) return Reason::statistics_not_newer;
+    if (crossing.covered) return Reason::release_pending;
+    return std::nullopt;
   }
 
   // Whether the step ends with node-level reclaim; nullopt: it was done and did not suffice.
@@ -184,34 +180,46 @@ class Pass {
     if (over) {
       if (!sufficed(config_, evidence(crossing), decision_.evidence)) return std::nullopt;
       next_.reclaim.reset();
-      return pass_over(crossing, Reason::node_reclaim_sufficed);
+      pass_over(crossing, Reason::node_reclaim_sufficed);
+      return false;
     }
     if (observation_.reclaim == ReclaimState::running) {
-      return pass_over(crossing, Reason::node_reclaim);
+      pass_over(crossing, Reason::node_reclaim);
+      return false;
     }
     next_.reclaim = State::Reclaim{crossing.id, false};
-    return request(crossing, Action::reclaim, Reason::node_reclaim);
+    request(crossing, Action::reclaim, Reason::node_reclaim);
+    return true;
   }
 
-  // Ranks the candidates and selects the first killable one.
+  // What has to be read before candidates can be ranked; nullopt: nothing.
+  std::optional<Reason> unread(bool on_disk) const {
+    if (!observation_.workloads) return Reason::workloads_unread;
+    const bool has_pods =
+        std::any_of(observation_.workloads->begin(), observation_.workloads->end(), is_pod);
+    if (on_disk && !observation_.disk_usage_read && has_pods) return Reason::disk_usage_unread;
+    return std::nullopt;
+  }
+
+  // Ranks the candidates and selects the victim. Whether the step ends with that.
   bool choose(const Crossing& crossing) {
-    if (!observation_.workloads)
-      return request(crossing, Action::inspect, Reason::workloads_unread);
     const Evidence& driving = evidence(crossing);
     const bool on_disk = filesystem_of(driving.threshold.signal).has_value();
-    if (on_disk && !observation_.disk_usage_read &&
-        std::any_of(observation_.workloads->begin(), observation_.workloads->end(), is_pod)) {
-      return request(crossing, Action::inspect, Reason::disk_usage_unread);
+    if (const auto reason = unread(on_disk)) {
+      request(crossing, Action::inspect, *reason);
+      return true;
     }
     std::vector<Candidate> candidates = ranked(driving, on_disk);
-    auto victim = first_killable(candidates);
+    const auto first = first_killable(candidates);
     if (next_.reclaim && next_.reclaim->id == crossing.id) next_.reclaim.reset();
-    if (!victim) {
+    if (!first) {
       const Reason reason = candidates.empty() ? Reason::no_candidates : Reason::all_protected;
       if (is_new_reason(reason)) decision_.considered = std::move(candidates);
-      return pass_over(crossing, reason);
+      pass_over(crossing, reason);
+      return false;
     }
-    if (holds_back(crossing, candidates, *victim)) return false;
+    const auto victim = limit_damage(crossing, candidates, *first);
+    if (!victim) return false;
     decision_.driving = crossing.evidence;
     decision_.action = Action::kill;
     decision_.reason = Reason::threshold_met;
@@ -226,10 +234,11 @@ class Pass {
     return found == entries.end() ? nullptr : &*found;
   }
 
-  // Whether facts or the kill limit forbid every kill (damage_limit.h). Otherwise `victim` becomes
-  // the candidate to kill, and the kill begins or continues the series of its threshold.
-  bool holds_back(const Crossing& crossing, std::vector<Candidate>& candidates,
-                  std::size_t& victim) {
+  // The candidate to kill in place of the first killable one; the kill begins or continues the
+  // series of its threshold. nullopt: facts or the kill limit forbid every kill (damage_limit.h),
+  // so the crossing was passed over.
+  std::optional<std::size_t> limit_damage(const Crossing& crossing,
+                                          std::vector<Candidate>& candidates, std::size_t first) {
     const State::Series* series = entry_of(next_.series, crossing.id);
     const auto last_kill = last_kill_at(config_, evidence(crossing), observation_);
     const State::Holdings* holdings = entry_of(next_.holdings, crossing.id);
@@ -237,7 +246,7 @@ class Pass {
     if (holdings != nullptr && last_kill && holdings->at < *last_kill) holdings = nullptr;
     const DamageLimit limit(config_, evidence(crossing), observation_, candidates,
                             {series, holdings});
-    const auto choice = limit.choose(victim);
+    const auto choice = limit.choose(first);
     State::Decided decided;
     if (last_kill && has_usage_line(threshold_of(crossing).signal)) {
       const bool unread = holdings == nullptr;
@@ -248,15 +257,14 @@ class Pass {
       if (unread) replace(next_.holdings, *decided.holdings);
     }
     if (choice.victim) {
-      victim = *choice.victim;
       decision_.damage.reset();
       if (limit.facts().kills > 0) decision_.damage = limit.facts();
       if (series == nullptr && limit.facts().outside) {
         decided.series = {crossing.id, observation_.at, *limit.facts().outside};
       }
-      decided.victim = candidates[victim].sample.workload.cgroup;
+      decided.victim = candidates[*choice.victim].sample.workload.cgroup;
       if (decided.holdings || decided.series) next_.decided = std::move(decided);
-      return false;
+      return choice.victim;
     }
     if (limit.until() && (!next_.held_until || *limit.until() < *next_.held_until)) {
       next_.held_until = limit.until();
@@ -266,7 +274,7 @@ class Pass {
       decision_.damage = limit.facts();
     }
     pass_over(crossing, *choice.held);
-    return true;
+    return std::nullopt;
   }
 
   const Threshold& threshold_of(const Crossing& crossing) const {
@@ -297,25 +305,23 @@ class Pass {
     return eviction;
   }
 
-  bool request(const Crossing& crossing, Action action, Reason reason) {
+  void request(const Crossing& crossing, Action action, Reason reason) {
     decision_.driving = crossing.evidence;
     decision_.action = action;
     decision_.reason = reason;
     decision_.considered.clear();
     decision_.damage.reset();
-    return true;
   }
 
   bool is_new_reason(Reason reason) const {
-    return !decision_.driving || weight(reason) > weight(decision_.reason);
+    return !decision_.driving || weight_of(reason) > weight_of(decision_.reason);
   }
 
-  // This crossing cannot be acted on now, for `reason`; continues with the next one.
-  bool pass_over(const Crossing& crossing, Reason reason) {
-    if (!is_new_reason(reason)) return false;
+  // This crossing cannot be acted on now, for `reason`.
+  void pass_over(const Crossing& crossing, Reason reason) {
+    if (!is_new_reason(reason)) return;
     decision_.driving = crossing.evidence;
     decision_.reason = reason;
-    return false;
   }
 
   const Config& config_;

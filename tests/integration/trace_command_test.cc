@@ -179,6 +179,7 @@ TEST_F(TraceCommand, ASummaryAddsUp) {
   churn();
   EXPECT_EQ(trace.interrupt(), 0);
   const auto events = trace.events();
+  ASSERT_FALSE(events.empty());
   ASSERT_TRUE(events.back().has_trace_end());
   std::uint64_t expected = 0;
   for (const v1::SpanTotal& total : events.back().trace_end().totals()) {
@@ -213,6 +214,7 @@ TEST_F(TraceCommand, ASummaryAddsUpOfCgroupsThatComeAndGo) {
   }
   EXPECT_EQ(trace.interrupt(), 0);
   const auto events = trace.events();
+  ASSERT_FALSE(events.empty());
   ASSERT_TRUE(events.back().has_trace_end());
   std::uint64_t expected = 0;
   for (const v1::SpanTotal& total : events.back().trace_end().totals()) {
@@ -240,6 +242,7 @@ TEST_F(TraceCommand, ReportsNoMoreEventsThanRequested) {
   EXPECT_EQ(trace.finish(), 0);
   const auto events = trace.events();
   ASSERT_EQ(events.size(), 3U) << "the start, one, the end";
+  ASSERT_FALSE(events.empty());
   EXPECT_EQ(events.back().trace_end().reported(), 1U);
 }
 
@@ -263,6 +266,7 @@ TEST_F(TraceCommand, TheFilesTierReportsItsLimits) {
   while (!counted() && SystemClock().now() < until);
   EXPECT_EQ(trace.interrupt(), 0);
   const auto events = trace.events();
+  ASSERT_FALSE(events.empty());
   const v1::TraceStartEvent& start = events.front().trace_start();
   EXPECT_EQ(start.tier(), v1::DoctorReport::FILES);
   bool reported = false;
@@ -375,6 +379,7 @@ TEST(TraceCommandLine, WarnsOfAGlobWithoutACgroup) {
   EXPECT_EQ(ran.exit_code, 0) << ran.errors;
   EXPECT_THAT(ran.errors, HasSubstr("--cgroup: no cgroup matches '/not-here-*' at present"));
   const Ran found = run_forestall({"trace", "--cgroup", "/", "--duration", "100ms"});
+  EXPECT_EQ(found.exit_code, 0) << found.errors;
   EXPECT_THAT(found.errors, testing::Not(HasSubstr("no cgroup matches")));
 }
 

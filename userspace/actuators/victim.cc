@@ -94,8 +94,11 @@ Result<void> Victim::verify() {
 }
 
 Result<ProcessSnapshot> Victim::list_processes() {
-  auto snapshot =
-      take_process_snapshot(*dir_, kill_.context.never_kill, processes_.known(), pinning(), only_);
+  std::vector<pid_t> known = processes_.known();
+  known.insert(known.end(), newer_.pids().begin(), newer_.pids().end());
+  std::ranges::sort(known);
+  auto snapshot = take_process_snapshot(*dir_, kill_.context.never_kill, known, pinning(), only_);
+  if (snapshot.ok()) newer_.leave_out(*snapshot, kill_.context.clock.now());
   unlisted_ = snapshot.ok() && snapshot->unlisted.has_value();
   return snapshot;
 }
@@ -120,7 +123,7 @@ bool Victim::open_processes() {
   pidfds.failure = why_incomplete(*snapshot);
   measure_before();
   if (snapshot->present.empty() && !snapshot->unlisted) {
-    if (signalled_by_other_ && !kill_.options.dry_run) {
+    if (signalled_by_other_ && !kill_.options.dry_run && newer_.pids().empty()) {
       await_end();
       return false;
     }
@@ -128,7 +131,8 @@ bool Victim::open_processes() {
     // cgroup is not remembered as failed: processes that enter it later can be killed.
     outcome_.exited = pidfds.at;
     fail(Rung::pidfds, Error{ESRCH, "no process was left in the cgroup"});
-    forgettable_ = true;
+    // What another part of the agent has killed still counts as a kill.
+    forgettable_ = !signalled_by_other_;
     return false;
   }
   // cgroup.kill kills every process, so it must not be used once one process was refused.
@@ -183,6 +187,7 @@ void Victim::take_over(std::span<const kernel::ProcessRef* const> reached) {
 // A process leaves the list of the cgroup when its end begins, before it frees its memory.
 void Victim::complete(const Signalled& signalled) {
   signalled_by_other_ = signalled;
+  newer_.set_kill(signalled.at, kill_.context.clock.now());
   outcome_.signalled = signalled.at;
   begin(Duration::zero());
   // Its cgroup is gone already, and so are its processes.
@@ -190,6 +195,10 @@ void Victim::complete(const Signalled& signalled) {
   if (gone) outcome_.exited = outcome_.began;
   add(signalled, outcome_);
   if (gone) outcome_.freed = outcome_.usage_before;
+  if (!newer_.pids().empty()) {
+    kill_.attempt(Rung::pidfds).failure =
+        Error{EPERM, "refused: the workload was started again after the kill"};
+  }
 }
 
 // No process is listed any more.

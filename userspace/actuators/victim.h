@@ -26,6 +26,7 @@
 
 #include "actuators/cgroup_kill.h"
 #include "actuators/ladder.h"
+#include "actuators/newer_processes.h"
 #include "actuators/ongoing_kill.h"
 #include "actuators/pinned_processes.h"
 #include "actuators/process_snapshot.h"
@@ -124,6 +125,7 @@ class Victim {
   const std::optional<pid_t> only_;
   const std::shared_ptr<const PinnedProcesses> pinned_;
   std::optional<Signalled> signalled_by_other_;
+  NewerProcesses newer_;
   // At the ranking; 0 if unknown. It was not part of the working set that the kill is to lower, so
   // its return does not count.
   const Bytes inactive_file_;

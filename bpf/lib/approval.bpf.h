@@ -143,6 +143,7 @@ __noinline int has_protected_thread(__u64 leader, __u64 signal) {
       .memcg = (__u64)memcg_of_task((void*)leader),
   };
 
+  if (check.memcg && is_protected(check.memcg)) return 1;
   bpf_loop(APPROVAL_THREADS, check_thread, &check, 0);
   if (check.found) return 1;
   return check.node ? -1 : 0;

@@ -217,6 +217,26 @@ TEST_F(GuardTest, KillsTheApprovedVictimAndReportsIt) {
               killed[0].hook, killed[0].way, killed[0].comm);
 }
 
+TEST_F(GuardTest, SparesAProcessWhoseOwnCgroupBecameProtected) {
+  if (!guard_->reaches_others()) {
+    GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
+                    "host and in the guest of 7.2";
+  }
+  const std::string workload = scratch_.child("workload");
+  const std::string inner = scratch_.child("workload/inner");
+  Hog hog(scratch_, inner, kCalm);
+  const GuardList approved = list({approve(hog, workload, 0)});
+  const kernel::GuardProtected group{open(inner).id()};
+  ASSERT_TRUE(guard_->protect({&group, 1}).ok());
+  arm(approved);
+  hog.grow(kLine);
+  ASSERT_TRUE(hog.wait_grown());
+  settle();
+  EXPECT_EQ(wait_reported(ABI_GUARD_NO_VICTIM, 1).size(), 1U);
+  EXPECT_TRUE(hog.alive());
+  ASSERT_TRUE(guard_->protect({}).ok());
+}
+
 TEST_F(GuardTest, AnExpiredListDoesNotFire) {
   const std::string leaking = scratch_.child("leaking");
   Hog hog(scratch_, leaking, kCalm);

@@ -8,6 +8,10 @@ target_include_directories(forestall_flags INTERFACE
   "${CMAKE_SOURCE_DIR}/userspace" "${CMAKE_SOURCE_DIR}")
 target_compile_options(forestall_flags INTERFACE
   -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Werror -fno-omit-frame-pointer)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # clang warns about missing fields in libbpf's LIBBPF_OPTS(); g++ does not.
+  target_compile_options(forestall_flags INTERFACE -Wno-missing-designated-field-initializers)
+endif()
 target_compile_definitions(forestall_flags INTERFACE
   FORESTALL_VERSION="${PROJECT_VERSION}")
 if(FORESTALL_SANITIZE)
@@ -128,6 +132,16 @@ function(forestall_optimize_less target)
   endif()
 endfunction()
 
+# For code that protoc made. UBSan would take three quarters of its compile time, and its code is not
+# ours.
+function(forestall_generated target)
+  forestall_optimize_less(${target})
+  if(FORESTALL_SANITIZE)
+    string(REPLACE ",undefined" "" sanitize "${FORESTALL_SANITIZE}")
+    target_compile_options(${target} PRIVATE "-fsanitize=${sanitize}" -O0)
+  endif()
+endfunction()
+
 # forestall_companion(NAME) is for a program that `forestall` executes (cli/companion_program.h): in a
 # build tree it is in the same folder as forestall, and it has only the functions that it calls.
 function(forestall_companion name)
@@ -156,13 +170,17 @@ function(forestall_layer name)
   forestall_unity(forestall_${name} 26)
 endfunction()
 
-# All tests labelled `threads`: the stage `tsan` builds only these.
+# All tests labelled `threads`: the stage `tsan` builds only these. All labelled `unit`: for a quick
+# test of a change.
 add_custom_target(forestall_thread_tests)
+add_custom_target(unit_tests)
+option(FORESTALL_UNIT_TESTS "Build unit tests with the target `all`" ON)
 
 # forestall_test(NAME [UNITY] [SOURCES file...] [DEPENDS target...] [LABELS label...]
 #                [BESIDE_ALL suite...] [LOCKED suite...])
 # defines the GoogleTest executable NAME and registers its suites, as `unit` unless labelled
-# otherwise. `ctest -j` runs unit tests beside all others. Tests labelled `integration` share the
+# otherwise. Unit tests labelled `optimized` as well have cases that no sanitizer allows, so `all`
+# always builds them. `ctest -j` runs unit tests beside all others. Tests labelled `integration` share the
 # machine's counters, memory and CPUs, so each suite of them is in one of three groups:
 #   BESIDE_ALL  uses its own cgroups, files and processes only: runs beside any test
 #   LOCKED      loads the machine, or reads what another of them changes: one of them at a time
@@ -181,6 +199,12 @@ function(forestall_test name)
   endif()
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(forestall_thread_tests ${name})
+  endif()
+  if("unit" IN_LIST arg_LABELS)
+    add_dependencies(unit_tests ${name})
+    if(NOT FORESTALL_UNIT_TESTS AND NOT "optimized" IN_LIST arg_LABELS)
+      set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    endif()
   endif()
   # One word for ctest, whose -L takes a regular expression; a list would be split on the way.
   string(JOIN "-" label ${arg_LABELS})
@@ -213,10 +237,12 @@ function(forestall_register name group filter)
             -P "${PROJECT_SOURCE_DIR}/scripts/cmake/discover_suites.cmake"
     BYPRODUCTS "${tests}" VERBATIM)
   set(include "${CMAKE_CURRENT_BINARY_DIR}/${name}_${group}_include.cmake")
+  list(JOIN ARGN " " properties)
   file(WRITE "${include}" "if(EXISTS \"${tests}\")
   include(\"${tests}\")
 else()
   add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)
+  set_tests_properties(${name}_NOT_BUILT PROPERTIES ${properties})
 endif()
 ")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${include}")

@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr tables::ProcessShow kUnbounded{Bytes{4096}};
+constexpr tables::ProcessShow kNoLimit{Bytes{4096}};
 
 cli::ScoreView example_view() {
   cli::ScoreView view;
@@ -34,7 +34,7 @@ cli::ScoreView example_view() {
 
 // 128,400 points are (1000 + 128,400 * 1000 / 1,000,000) * 2 / 3 = 752 in /proc.
 TEST(ScoreText, ListsAllCandidates) {
-  EXPECT_EQ("\n" + score_text(example_view(), kUnbounded), R"(
+  EXPECT_EQ("\n" + score_text(example_view(), kNoLimit), R"(
 An oom_score_adj of 1000 is worth 1000000 pages (3.8 GiB): 3.0 GiB of RAM and 0 B of swap.
 Processes were read by BPF; the kernel scores by its approximate counters (proven).
 5 processes, of which the kernel could choose 3:
@@ -72,7 +72,7 @@ TEST(ScoreText, ShowsAllPartsOfOneProcess) {
   cli::ScoreView view = example_view();
   view.by_pid = true;
   view.shown = {3};
-  EXPECT_EQ("\n" + score_text(view, kUnbounded), R"(
+  EXPECT_EQ("\n" + score_text(view, kNoLimit), R"(
 An oom_score_adj of 1000 is worth 1000000 pages (3.8 GiB): 3.0 GiB of RAM and 0 B of swap.
 Processes were read by BPF; the kernel scores by its approximate counters (proven).
 
@@ -93,7 +93,7 @@ TEST(ScoreText, WhyOneCannotBeChosen) {
   cli::ScoreView view = example_view();
   view.by_pid = true;
   view.shown = {0, 4};
-  const std::string text = score_text(view, kUnbounded);
+  const std::string text = score_text(view, kNoLimit);
   EXPECT_THAT(text, HasSubstr("  It is not eligible, because it is pid 1.\n"));
   EXPECT_THAT(text, HasSubstr("  It is not eligible, because its oom_score_adj is -1000.\n"));
   EXPECT_THAT(text, HasSubstr("  oom_score_adj  -1000: never chosen\n  points         none\n"));
@@ -105,22 +105,22 @@ TEST(ScoreText, ReportsEarlierVictims) {
   view.by_pid = true;
   view.shown = {2};
   view.scene.processes[2].oom_victim = true;
-  EXPECT_THAT(score_text(view, kUnbounded), HasSubstr("no other process is chosen until it exits"));
+  EXPECT_THAT(score_text(view, kNoLimit), HasSubstr("no other process is chosen until it exits"));
   view.scene.processes[2].oom_victim_reaped = true;
-  EXPECT_THAT(score_text(view, kUnbounded), HasSubstr("reaped its memory; it has not exited yet"));
+  EXPECT_THAT(score_text(view, kNoLimit), HasSubstr("reaped its memory; it has not exited yet"));
 }
 
 // A process may have any name, and a terminal executes escape sequences.
 TEST(ScoreText, NamesCannotSteerTheTerminal) {
   cli::ScoreView view = example_view();
   view.scene.processes[2].comm = {'a', '\x1b', '[', '2', 'J', '\n', '\xc2', '\x9b', '\xff'};
-  const std::string text = score_text(view, kUnbounded);
+  const std::string text = score_text(view, kNoLimit);
   EXPECT_THAT(text, HasSubstr("a?[2J??\xef\xbf\xbd"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
 TEST(ScoreReport, HasAllFields) {
-  const v1::ScoreReport report = to_report(example_view(), kUnbounded);
+  const v1::ScoreReport report = to_report(example_view(), kNoLimit);
   EXPECT_EQ(report.total_pages(), 1'000'000);
   EXPECT_EQ(report.page_bytes(), 4096);
   EXPECT_EQ(report.process_count(), 5U);

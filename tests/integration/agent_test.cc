@@ -337,7 +337,7 @@ TEST(Agent, SecondAgentRefusesAndNamesTheFirst) {
       << second.errors;
 }
 
-// Every pod would evaluation empty, and none could be killed.
+// Every pod would appear empty, and none could be killed.
 TEST(Agent, RefusesAPidNamespaceOfItsOwn) {
   const TempTree files({{"config.yaml", "evictionHard: {}\npods: {enabled: false}\n"}});
   for (const char* mode : {"agent", "agent --dry-run", "doctor"}) {

@@ -43,7 +43,7 @@ class TraceRun {
       return run_program(arguments, out, -1);
     });
     // The first output comes after everything is attached.
-    (void)wait([this] { return !text().empty(); });
+    EXPECT_TRUE(wait([this] { return !text().empty(); })) << "the trace printed nothing";
   }
 
   // Waits until `there`, which reads the output, is true.

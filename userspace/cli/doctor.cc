@@ -9,6 +9,7 @@
 #include "agent/host.h"
 #include "agent/remedy.h"
 #include "base/printable.h"
+#include "base/result.h"
 #include "cli/bpf_counter_text.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
@@ -65,17 +66,16 @@ std::string_view verdict(const agent::ProbedHost& host) {
 struct Workloads {
   std::size_t all = 0;
   std::size_t candidates = 0;
+  std::vector<SourceNote> notes;  // what could not be read
 };
 
-// Nullopt: that cannot be read.
-std::optional<Workloads> count_workloads(const agent::ProbedHost& host, const Config& config) {
-  const auto observer = sources::Observer::create(host.tree, config);
-  if (!observer) return std::nullopt;
-  (void)(*observer)->refresh();
-  const auto found = (*observer)->workloads();
+Result<Workloads> count_workloads(const agent::ProbedHost& host, const Config& config) {
+  const auto observer = TRY(sources::Observer::create(host.tree, config));
+  std::vector<SourceNote> notes = observer->refresh();
+  const auto found = observer->workloads();
   const auto candidates = std::ranges::count_if(
       found, [](const Workload* each) { return policy::protection_of(*each) == Protection::none; });
-  return Workloads{found.size(), static_cast<std::size_t>(candidates)};
+  return Workloads{found.size(), static_cast<std::size_t>(candidates), std::move(notes)};
 }
 
 // What the advice is about.
@@ -86,12 +86,31 @@ struct AdviceInput {
   const std::optional<intake::LoadedConfig> loaded;
 };
 
+std::string first_of(const std::vector<SourceNote>& notes) {
+  const SourceNote& first = notes.front();
+  const auto text = fmt::format("{}: {}", first.subject, first.problem);
+  return notes.size() == 1 ? text : fmt::format("{} (and {} more)", text, notes.size() - 1);
+}
+
 std::optional<std::string> candidate_advice(const AdviceInput& subject) {
   if (!subject.loaded) return std::nullopt;
   const auto counted = count_workloads(subject.host, subject.loaded->config);
-  if (!counted || counted->candidates > 0) return std::nullopt;
-  auto sentence =
-      fmt::format("With this configuration ({}) {}", config_origin(subject.options), kNoCandidates);
+  if (!counted) {
+    return fmt::format("The workloads of this host cannot be read: {}.", counted.error().text());
+  }
+  if (counted->candidates > 0) {
+    if (counted->notes.empty()) return std::nullopt;
+    return fmt::format("Not all of this host could be read: {}.", first_of(counted->notes));
+  }
+  const std::string origin = config_origin(subject.options);
+  // What was not found may be a candidate.
+  if (!counted->notes.empty()) {
+    return fmt::format(
+        "With this configuration ({}) no unprotected workload was found, and not all of this host "
+        "could be read: {}.",
+        origin, first_of(counted->notes));
+  }
+  auto sentence = fmt::format("With this configuration ({}) {}", origin, kNoCandidates);
   if (counted->all > 0) return fmt::format("{}; protected: {}.", sentence, counted->all);
   return fmt::format("{}. Add lines such as these to it:\n{}", sentence,
                      fmt::join(kWorkloadExample, "\n"));

@@ -37,7 +37,7 @@ class CoreOldKill : public CoreOnFiles {
     files_.write("cgroup/all/leak/memory.stat", "inactive_file 0\n");
     config_.pods = false;
     config_.dry_run = false;
-    config_.workloads = {WorkloadRule{.cgroup = "/all/leak"}};
+    config_.workloads.emplace_back().cgroup = "/all/leak";
     actuators::LadderOptions options;
     options.usable.set(static_cast<std::size_t>(Feature::pidfd));
     open(config_, clock_, options);
@@ -58,7 +58,7 @@ class CoreOldKill : public CoreOnFiles {
     ASSERT_EQ(read.workloads->size(), 1U);
     KillRequest request;
     request.origin = KillOrigin::guard;
-    request.decision.considered = {Candidate{.sample = read.workloads->front()}};
+    request.decision.considered.emplace_back().sample = read.workloads->front();
     request.set_victim(0);
     request.signalled = actuators::Signalled{clock_.now(), 1, mib(8)};
     guard_.kill = std::move(request);

@@ -45,8 +45,8 @@ stage_checks() { scripts/check_sources.py --junit "$results/checks.xml"; }
 # Unit tests run once, in the stage asan. Those labelled `optimized-unit` run here too.
 stage_host() { build test && run_ctest host test -LE '^unit'; }
 stage_lint() { build test && scripts/lint.py --build build/test --junit "$results/lint.xml"; }
-# Not those that test what the kernel does, not memory errors of ours: forests of hundreds of
-# processes, kills by BPF programs while the agent is stopped, kinds of memory.
+# Without tests of what the kernel does, which host and vm run: forests of hundreds of processes,
+# kills by BPF programs while the agent is stopped, kinds of memory.
 stage_asan() {
   local of_the_kernel='^(Oom(Prediction|KillRecord)|TaskScan|GuardTrial|Each/HostileOffence)'
   build asan && run_ctest asan asan -LE fuzz -E "$of_the_kernel"

@@ -42,7 +42,7 @@ TEST(Doctor, GivesNoAdviceAboutWorkloadsIfTheHostWasNotReadCompletely) {
 TEST(Signals, ExplainAMissingSwapOnce) {
   const std::string meminfo = read_text("/proc/meminfo");
   if (meminfo.find("SwapTotal:             0 kB") == std::string::npos) {
-    GTEST_SKIP() << "not applicable: this node has swap";
+    GTEST_SKIP() << "not applicable: needs a host without swap, as the CI's is";
   }
   const TempTree files({{"config.yaml",
                          "evictionHard: {memory.available: 100Mi}\n"

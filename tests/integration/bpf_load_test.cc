@@ -59,7 +59,7 @@ class TypesOpens {
 // Each reading of all types costs as much as all programs of an object.
 TEST(BpfLoadTest, ReadsTheKernelsTypesOnceForAllObjects) {
   TypesOpens opens;
-  if (!opens.works()) GTEST_SKIP() << "not applicable: fanotify is missing";
+  if (!opens.works()) GTEST_SKIP() << "not applicable: no fanotify; runs in all guests";
   const kernel::KernelTypes types;
   ASSERT_TRUE(types.valid());
   EXPECT_TRUE(opens.take());

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
-#include <utility>
 
 namespace forestall::actuators {
 namespace {
@@ -38,10 +37,9 @@ void NewerProcesses::set_kill(MonotonicTime signalled, MonotonicTime now) {
 
 void NewerProcesses::leave_out(ProcessSnapshot& snapshot, MonotonicTime now) {
   if (!signalled_) return;
-  std::vector<pid_t> newer;
-  std::ranges::copy_if(snapshot.present, std::back_inserter(newer),
+  pids_.clear();
+  std::ranges::copy_if(snapshot.present, std::back_inserter(pids_),
                        [&](pid_t pid) { return is_newer(pid, now - *signalled_); });
-  pids_ = std::move(newer);
   if (pids_.empty()) return;
   std::erase_if(snapshot.found, [&](const kernel::ProcessRef& process) {
     return std::ranges::binary_search(pids_, process.id().pid);

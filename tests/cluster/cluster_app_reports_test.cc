@@ -26,19 +26,21 @@ class ClusterAppReportsTest : public ClusterAppTest {
   // A server of 1.30, which answers evictions and Events with `code`.
   void serve(int eviction_code, const std::string& eviction_body = "{}", int event_code = 201) {
     const auto pods = serving(list({pod("a", 5)}));
-    answer([=](const ApiRequest& request) {
+    answer([=, this](const ApiRequest& request) {
       const auto is = [&request](std::string_view part) {
         return request.target.find(part) != std::string::npos;
       };
       if (request.target == "/version") return json_answer(200, R"({"major":"1","minor":"30"})");
       if (request.target == "/api/v1/nodes/here" && request.method == "GET") {
-        return json_answer(200, R"({"metadata":{"resourceVersion":"7"}})");
+        return json_answer(200, R"({"metadata":{"resourceVersion":"7","uid":"node-uid"}})");
       }
+      if (is("/nodereports/")) return json_answer(report_code_, "{}");
       if (is("/eviction")) return json_answer(eviction_code, eviction_body);
       if (is("/events")) return json_answer(event_code, "{}");
       return request.method == "GET" ? pods(request) : json_answer(200, "{}");
     });
   }
+  std::atomic<int> report_code_ = 200;
   // As a kill that began so long ago.
   v1::Record killed_before(const std::string& uid, Duration ago) {
     v1::Record record = begun_kill_of(uid);
@@ -167,7 +169,7 @@ TEST_F(ClusterAppReportsTest, ReportsPressureOfTheNode) {
   const MonotonicTime begin = clock_.now();
   agent_->report(killed_before("a", Duration::zero()));
   ASSERT_TRUE(run_until([&] { return requests("PATCH", "/nodes/here/status").size() == 2; }));
-  EXPECT_LT(clock_.now() - begin, AgentStatusReader::kInterval);
+  EXPECT_LT(clock_.now() - begin, ClusterReports::kStatusInterval);
   EXPECT_THAT(requests("PATCH", "/nodes/here/status").back().body, HasSubstr(R"("status":"True")"));
   const auto patches = requests("PATCH", "/nodes/here");
   ASSERT_EQ(patches.size(), 3U);
@@ -199,6 +201,46 @@ TEST_F(ClusterAppReportsTest, WithdrawsItsReportsOfTheNodeWhenItEnds) {
   ASSERT_EQ(patches.size(), before + 2);
   EXPECT_THAT(patches[before].body, HasSubstr(R"({"op":"remove","path":"/spec/taints/0"})"));
   EXPECT_THAT(patches[before + 1].body, HasSubstr(R"("$patch":"delete")"));
+}
+
+v1::AgentStatus guarding() {
+  v1::AgentStatus status;
+  status.mutable_config();
+  v1::Evidence& evidence = *status.add_thresholds();
+  evidence.mutable_threshold()->set_signal("memory.available");
+  evidence.set_subject("node");
+  evidence.set_capacity(1000);
+  evidence.set_available(700);
+  evidence.set_at_ns(to_ns(SystemClock().now()));
+  status.add_distances()->set_headroom(600);
+  return status;
+}
+
+TEST_F(ClusterAppReportsTest, PublishesAReportOfTheNode) {
+  serve(201);
+  agent_->set_status(guarding());
+  v1::RankResponse ranking;
+  ranking.mutable_signals()->mutable_observation()->mutable_node()->set_usage_bytes(400);
+  v1::WorkloadSample& sample = *ranking.mutable_report()->add_order()->mutable_sample();
+  sample.mutable_workload()->mutable_pod()->set_namespace_("s");
+  sample.mutable_workload()->mutable_pod()->set_name("a");
+  sample.set_usage_bytes(50);
+  agent_->set_ranking(ranking);
+  ASSERT_TRUE(run_until([&] { return !requests("PATCH", "/nodereports/here").empty(); }));
+  const ApiRequest report = requests("PATCH", "/nodereports/here").front();
+  EXPECT_THAT(report.body, HasSubstr(R"("memory":{"capacity":1000,"usage":400,"workingSet":300})"));
+  EXPECT_THAT(report.body, HasSubstr(R"("pods":[{"namespace":"s","name":"a")"));
+  EXPECT_THAT(report.body, HasSubstr(R"("uid":"node-uid")"));
+}
+
+TEST_F(ClusterAppReportsTest, EvictsAndReportsWithoutTheKindNodeReport) {
+  report_code_ = 404;
+  serve(201);
+  agent_->set_status(guarding());
+  ASSERT_TRUE(run_until([&] { return !requests("PATCH", "/nodereports/here").empty(); }));
+  agent_->report(killed_before("a", Duration::zero()));
+  ASSERT_TRUE(run_until([&] { return requests("POST").size() == 2; })) << "eviction and Event";
+  EXPECT_EQ(requests("PATCH", "/nodereports/here").size(), 1U);
 }
 
 TEST_F(ClusterAppReportsTest, EndsWithoutAnAnswerOfTheServer) {

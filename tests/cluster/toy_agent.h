@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The socket of an agent: with the agent's own store of pods, and records and a status that a test
-// makes.
+// The socket of an agent: with the agent's own store of pods, and records, a status and a
+// ranking that a test makes.
 #pragma once
 
 #include <fmt/format.h>
@@ -38,6 +38,14 @@ class ToyAgent final : public wire::GrpcService {
             return wire::GrpcStep();
           });
     }
+    if (method == "/forestall.v1.Agent/Rank") {
+      return std::make_unique<service::UnaryCall<v1::RankRequest, v1::RankResponse>>(
+          [this](const v1::RankRequest&, v1::RankResponse& response) {
+            const std::lock_guard lock(mutex_);
+            response = ranking_;
+            return wire::GrpcStep();
+          });
+    }
     if (method != "/forestall.v1.Agent/UpdatePods") return nullptr;
     return std::make_unique<service::UnaryCall<v1::UpdatePodsRequest, v1::UpdatePodsResponse>>(
         [this](const v1::UpdatePodsRequest& request, v1::UpdatePodsResponse&) {
@@ -56,6 +64,10 @@ class ToyAgent final : public wire::GrpcService {
   void set_status(const v1::AgentStatus& status) {
     const std::lock_guard lock(mutex_);
     status_ = status;
+  }
+  void set_ranking(const v1::RankResponse& ranking) {
+    const std::lock_guard lock(mutex_);
+    ranking_ = ranking;
   }
   // A record to all that watch, and later to each that requests recent kills.
   void report(const v1::Record& record) {
@@ -111,6 +123,7 @@ class ToyAgent final : public wire::GrpcService {
   std::mutex mutex_;
   std::vector<std::string> records_;
   v1::AgentStatus status_;
+  v1::RankResponse ranking_;
   SystemClock clock_;
   exports::Log log_{exports::Log::Stream::standard_error, true, exports::LogLevel::error};
   wire::GrpcCounts counts_;

@@ -94,7 +94,8 @@ class KubernetesTest(unittest.TestCase):
         self.assertEqual(granted, {("pods", "list"), ("pods", "watch"), ("pods", "delete"),
                                    ("pods/eviction", "create"), ("pods/status", "patch"),
                                    ("nodes", "get"), ("nodes", "patch"), ("nodes/status", "patch"),
-                                   ("events", "create"), ("events", "patch")})
+                                   ("events", "create"), ("events", "patch"),
+                                   ("nodereports", "create"), ("nodereports", "patch")})
 
     def test_each_capability_has_its_reason(self) -> None:
         text = (MANIFESTS / "base/daemonset.yaml").read_text()

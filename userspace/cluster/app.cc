@@ -89,8 +89,9 @@ Result<void> App::step(int stop_fd, Duration longest) {
   reports_.advance();
   const Duration left = due() - clock_.now();
   std::vector<pollfd> fds;
+  const auto [status, ranking] = reports_.poll();
   for (const pollfd& each :
-       {pollfd{stop_fd, POLLIN, 0}, writer_.poll(), kills_.poll(), reports_.poll()}) {
+       {pollfd{stop_fd, POLLIN, 0}, writer_.poll(), kills_.poll(), status, ranking}) {
     if (each.fd >= 0) fds.push_back(each);
   }
   return client_->wait(fds, std::clamp(left, Duration::zero(), longest));

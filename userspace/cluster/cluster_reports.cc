@@ -4,11 +4,16 @@
 #include <algorithm>
 #include <chrono>
 
+#include "forestall/v1/service.pb.h"
+
 namespace forestall::cluster {
 namespace {
 
 using exports::LogLevel;
 using exports::LogLine;
+
+constexpr const char* kGetStatus = "/forestall.v1.Agent/GetStatus";
+constexpr const char* kRank = "/forestall.v1.Agent/Rank";
 
 std::int64_t wall_clock_seconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -28,14 +33,46 @@ ClusterReports::ClusterReports(const Options& options, kubernetes::HttpClient& c
       targets_(wall_clock_seconds, chances()),
       state_(clock.now()),
       reporter_(options.node, options.taint, wall_clock_seconds, chances()),
-      status_(options.socket, clock, [this](const v1::AgentStatus& status) { answered(status); }),
+      stalls_(options.stalls),
+      report_builder_(options.node),
+      report_writer_(options.node, chances()),
+      status_({options.socket, kGetStatus, "", kStatusInterval, kCallLongest}, clock,
+              [this](const std::string* message) { answered(message); }),
+      ranking_({options.socket, kRank, "", Duration::zero(), kCallLongest}, clock,
+               [this](const std::string* message) { ranked(message); }),
       event_sender_(client, events_, clock, EventSeries::kRequestsMax),
       target_sender_(client, targets_, clock, DisruptionTargets::kRequestsMax),
-      node_sender_(client, reporter_, clock, 1) {}
+      node_sender_(client, reporter_, clock, 1),
+      report_sender_(client, report_writer_, clock, 1) {}
 
-void ClusterReports::answered(const v1::AgentStatus& status) {
+void ClusterReports::answered(const std::string* message) {
+  v1::GetStatusResponse response;
+  if (message == nullptr || !response.ParseFromString(*message)) return;
+  const v1::AgentStatus& status = response.status();
   state_.answered(status, clock_.now());
+  report_builder_.answered(status, clock_.now());
   if (status.has_config()) cgroup_root_ = status.config().cgroup_root();
+}
+
+// The periodic report waits for a ranking, which an agent may refuse.
+void ClusterReports::ranked(const std::string* message) {
+  v1::RankResponse response;
+  if (message != nullptr && response.ParseFromString(*message)) {
+    report_builder_.ranked(response, clock_.now());
+  }
+  if (report_builder_.is_due(clock_.now())) build_report();
+}
+
+// A ranking reads all cgroups of the pods. What cannot wait for the next one is reported without.
+void ClusterReports::report_node() {
+  report_builder_.set_owner(reporter_.node_uid());
+  if (report_builder_.has_changed(clock_.now())) build_report();
+  if (ranking_.under_way() || report_builder_.is_due(clock_.now())) ranking_.advance();
+}
+
+void ClusterReports::build_report() {
+  auto report = report_builder_.build(read_stalls(stalls_), wall_clock_seconds(), clock_.now());
+  if (report) report_writer_.set(*std::move(report), clock_.now());
 }
 
 void ClusterReports::killed(const KilledPod& pod) {
@@ -67,6 +104,8 @@ void ClusterReports::advance() {
   target_sender_.advance();
   event_sender_.advance();
   node_sender_.advance();
+  report_node();
+  report_sender_.advance();
   report();
 }
 
@@ -79,8 +118,10 @@ bool ClusterReports::advance_withdrawal() {
 
 MonotonicTime ClusterReports::due() const {
   MonotonicTime first = status_.due();
-  for (const auto& each :
-       {target_sender_.due(), event_sender_.due(), node_sender_.due(), state_.due(clock_.now())}) {
+  const auto ranking =
+      ranking_.under_way() ? std::optional(ranking_.due()) : report_builder_.due(clock_.now());
+  for (const auto& each : {target_sender_.due(), event_sender_.due(), node_sender_.due(),
+                           report_sender_.due(), state_.due(clock_.now()), ranking}) {
     if (each) first = std::min(first, *each);
   }
   return first;
@@ -91,6 +132,7 @@ void ClusterReports::report() {
   log_problem(event_problem_, events_.problem());
   log_problem(target_problem_, targets_.problem());
   log_problem(node_problem_, reporter_.problem());
+  log_problem(report_problem_, report_writer_.problem());
   if (const std::uint64_t dropped = events_.dropped(); dropped != dropped_) {
     log_.write(LogLevel::warning, LogLine("events").field("dropped", dropped - dropped_));
     dropped_ = dropped;

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports to the cluster what the agent did and how the node is: Events, the condition
-// DisruptionTarget of evicted pods, and the node's condition, taint and annotation.
+// DisruptionTarget of evicted pods, the node's condition, taint and annotation, and its NodeReport.
 #pragma once
 
 #include <poll.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
-#include "cluster/agent_status_reader.h"
+#include "cluster/agent_call_reader.h"
 #include "cluster/disruption_targets.h"
 #include "cluster/event_series.h"
 #include "cluster/kill_report.h"
 #include "cluster/node_pods.h"
+#include "cluster/node_report_builder.h"
+#include "cluster/node_report_writer.h"
 #include "cluster/node_reporter.h"
 #include "cluster/node_state.h"
 #include "cluster/request_sender.h"
@@ -31,7 +34,11 @@ class ClusterReports {
     std::string node;
     std::string socket;  // the agent's
     bool taint = false;
+    std::string stalls = "/proc/pressure/memory";
   };
+  // Of the agent's status.
+  static constexpr Duration kStatusInterval = std::chrono::seconds(5);
+  static constexpr Duration kCallLongest = std::chrono::seconds(3);
 
   // All outlive this. `chances` makes functions that return numbers in [0, 1).
   ClusterReports(const Options& options, kubernetes::HttpClient& client, const NodePods& pods,
@@ -52,8 +59,8 @@ class ClusterReports {
   [[nodiscard]] bool advance_withdrawal();
   // When advance_withdrawal() next has work in any case; nothing: not by time alone.
   [[nodiscard]] std::optional<MonotonicTime> withdrawal_due() const { return node_sender_.due(); }
-  // What to poll for; fd -1: nothing.
-  [[nodiscard]] pollfd poll() const { return status_.poll(); }
+  // What to poll for; of fd -1 nothing.
+  [[nodiscard]] std::array<pollfd, 2> poll() const { return {status_.poll(), ranking_.poll()}; }
   // When advance() next has work in any case.
   [[nodiscard]] MonotonicTime due() const;
 
@@ -66,7 +73,10 @@ class ClusterReports {
   void report();
   void log_problem(Problem& problem, const std::string& text);
 
-  void answered(const v1::AgentStatus& status);
+  void answered(const std::string* message);
+  void ranked(const std::string* message);
+  void report_node();
+  void build_report();
 
   const std::string node_;
   std::string cgroup_root_ = "/";  // of the pods, as the agent reports it
@@ -77,14 +87,20 @@ class ClusterReports {
   DisruptionTargets targets_;
   NodeState state_;
   NodeReporter reporter_;
-  AgentStatusReader status_;
+  const std::string stalls_;
+  NodeReportBuilder report_builder_;
+  NodeReportWriter report_writer_;
+  AgentCallReader status_;
+  AgentCallReader ranking_;
   RequestSender event_sender_;
   RequestSender target_sender_;
   RequestSender node_sender_;
+  RequestSender report_sender_;
   // As last logged.
   Problem event_problem_{"events", {}};
   Problem target_problem_{"pod-condition", {}};
   Problem node_problem_{"node", {}};
+  Problem report_problem_{"node-report", {}};
   std::uint64_t dropped_ = 0;
   bool was_unguarded_ = false;
 };

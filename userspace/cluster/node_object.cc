@@ -165,6 +165,7 @@ Result<NodeObject> read_node(const text::JsonValue& root) {
   NodeObject node;
   const text::JsonValue metadata = TRY(root.at("metadata"));
   node.resource_version = TRY(metadata.text("resourceVersion"));
+  node.uid = TRY(metadata.text("uid"));
   if (node.resource_version.empty()) return error("the node has no resourceVersion");
   if (const auto annotations = TRY(metadata.find("annotations"))) {
     node.has_annotations = true;

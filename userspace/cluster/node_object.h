@@ -28,6 +28,7 @@ inline constexpr std::string_view kPressureTaint = "forestall.dev/memory-pressur
 inline constexpr std::string_view kUnguardedAnnotation = "forestall.dev/unguarded";
 
 struct NodeObject {
+  std::string uid;
   std::string resource_version;
   bool has_annotations = false;
   bool is_unguarded = false;  // it has the annotation

@@ -38,6 +38,8 @@ class NodeReporter final : public RequestSource {
   [[nodiscard]] std::optional<MonotonicTime> due() const override;
   // What the server has; nothing: not known yet.
   [[nodiscard]] const std::optional<NodeCondition>& reported() const { return reported_; }
+  // Of the node's object, as last read; empty: it was not read yet.
+  [[nodiscard]] const std::string& node_uid() const { return object_.uid; }
   // Why the last request had no success; empty: it had.
   [[nodiscard]] const std::string& problem() const { return problem_; }
 

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a NodeReport has, when it is sent, and what happens if the API server does not accept it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "cluster/kill_tally.h"
+#include "cluster/node_report_builder.h"
+#include "cluster/node_report_writer.h"
+#include "cluster/stall_reading.h"
+#include "descheduler/cluster_snapshot.h"
+
+namespace forestall::cluster {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::int64_t kMib = 1 << 20;
+constexpr std::int64_t kCapacity = 1000 * kMib;
+constexpr std::int64_t kWall = 1'764'093'600;  // 2025-11-25T18:00:00Z
+
+void add_threshold(v1::AgentStatus& status, const std::string& signal, const std::string& subject,
+                   std::int64_t available, std::int64_t limit, std::optional<double> time_left,
+                   MonotonicTime read) {
+  v1::Evidence& evidence = *status.add_thresholds();
+  evidence.mutable_threshold()->set_signal(signal);
+  evidence.set_subject(subject);
+  evidence.set_capacity(kCapacity);
+  evidence.set_available(available);
+  evidence.set_limit(limit);
+  evidence.set_at_ns(to_ns(read));
+  v1::ThresholdDistance& distance = *status.add_distances();
+  distance.set_headroom(available - limit);
+  if (time_left) {
+    distance.set_time_to_threshold_ns(static_cast<std::int64_t>(*time_left * 1e9));
+  }
+}
+
+class NodeReportBuilderTest : public ::testing::Test {
+ protected:
+  NodeReportBuilderTest() { builder_.set_owner("node-uid"); }
+
+  v1::AgentStatus status(std::int64_t available_mib, std::optional<double> time_left = {}) const {
+    v1::AgentStatus made;
+    made.mutable_config();
+    made.set_pid(7);
+    made.set_uptime_ns(Duration(now_ - from_ns(0)).count());
+    add_threshold(made, "memory.available", "node", available_mib * kMib, 100 * kMib, time_left,
+                  now_);
+    return made;
+  }
+  static void add_pod(v1::RankResponse& ranking, const std::string& name, std::int64_t mib) {
+    v1::WorkloadSample& sample = *ranking.mutable_report()->add_order()->mutable_sample();
+    v1::Pod& pod = *sample.mutable_workload()->mutable_pod();
+    pod.set_namespace_("shop");
+    pod.set_name(name);
+    pod.set_uid("uid-" + name);
+    sample.set_usage_bytes((mib + 1) * kMib);
+    sample.set_inactive_file_bytes(kMib);
+  }
+  std::string build(const std::optional<StallReading>& stalls = {}) {
+    return builder_.build(stalls, kWall, now_).value_or("");
+  }
+  void pass(Duration time) { now_ += time; }
+
+  MonotonicTime now_ = from_ns(1'000'000'000'000);
+  NodeReportBuilder builder_{"here"};
+};
+
+// By the reader of `forestall rebalance`.
+rebalance::NodeReport read_back(descheduler::ClusterSnapshotReader& reader,
+                                const std::string& report, rebalance::Snapshot& snapshot) {
+  const auto added = reader.add(report);
+  EXPECT_TRUE(added) << added.error().text() << report;
+  snapshot = reader.take(0);
+  EXPECT_EQ(snapshot.reports.size(), 1U) << report;
+  return snapshot.reports.empty() ? rebalance::NodeReport() : snapshot.reports[0];
+}
+
+TEST_F(NodeReportBuilderTest, ReportsWhatTheRebalancerReads) {
+  builder_.answered(status(600), now_);
+  v1::RankResponse ranking;
+  add_pod(ranking, "web-0", 40);
+  builder_.ranked(ranking, now_);
+  ASSERT_NE(build(StallReading{seconds(1), seconds(0)}), "");
+  pass(seconds(30));
+  v1::AgentStatus later = status(300, 100.0);
+  later.set_kills(2);
+  later.set_kernel_oom_kills(1);
+  add_threshold(later, "memory.available", "/kubepods", 1, 2, {}, now_);  // a cgroup's
+  builder_.answered(later, now_);
+  v1::RankResponse second;
+  add_pod(second, "web-0", 70);
+  add_pod(second, "new", 5);
+  second.mutable_signals()->mutable_observation()->mutable_node()->set_usage_bytes(750 * kMib);
+  builder_.ranked(second, now_);
+  const std::string report = build(StallReading{seconds(4), seconds(3)});
+  descheduler::ClusterSnapshotReader reader;
+  rebalance::Snapshot snapshot;
+  const rebalance::NodeReport read = read_back(reader, report, snapshot);
+  constexpr auto kUnit = rebalance::Nanos{rebalance::kNanosPerUnit};
+  EXPECT_EQ(read.node, "here");
+  EXPECT_EQ(read.time_ns, kWall * std::int64_t{1'000'000'000});
+  EXPECT_TRUE(read.capacity == kCapacity * kUnit);
+  EXPECT_TRUE(read.usage == 750 * kMib * kUnit);
+  EXPECT_TRUE(read.working_set == 700 * kMib * kUnit);
+  EXPECT_EQ(read.some, 10.0);
+  EXPECT_EQ(read.full, 10.0);
+  EXPECT_EQ(read.evictions, 2);
+  EXPECT_EQ(read.oom_kills, 1);
+  ASSERT_EQ(read.thresholds.size(), 1U);
+  EXPECT_TRUE(read.thresholds[0].headroom == 200 * kMib * kUnit);
+  EXPECT_TRUE(read.thresholds[0].growth == 2 * kMib * kUnit);
+  EXPECT_EQ(read.thresholds[0].seconds, 100.0);
+  ASSERT_EQ(read.pods.size(), 2U);
+  EXPECT_EQ(read.pods[0].name, "web-0");
+  EXPECT_EQ(read.pods[0].uid, "uid-web-0");
+  EXPECT_TRUE(read.pods[0].working_set == 70 * kMib * kUnit);
+  EXPECT_TRUE(read.pods[0].growth == kMib * kUnit);
+  EXPECT_TRUE(read.pods[1].growth == 0) << "it was not on the ranking before";
+  EXPECT_THAT(report, HasSubstr(R"("ownerReferences":[{"apiVersion":"v1","kind":"Node",)"
+                                R"("name":"here","uid":"node-uid"}])"));
+}
+
+TEST_F(NodeReportBuilderTest, ReportsPressureThatIsReached) {
+  builder_.answered(status(90, 0.0), now_);
+  const std::string report = build();
+  EXPECT_THAT(report, HasSubstr(R"({"signal":"memory.available","headroom":-10485760,)"
+                                R"("secondsToCrossing":0})"));
+  EXPECT_THAT(report, Not(HasSubstr("memoryStallPercent"))) << "no earlier reading";
+  EXPECT_THAT(report, Not(HasSubstr("\"pods\""))) << "no ranking";
+}
+
+TEST_F(NodeReportBuilderTest, HasTheTimeAtWhichTheAgentRead) {
+  v1::AgentStatus old = status(600);
+  pass(seconds(9));
+  builder_.answered(old, now_);
+  EXPECT_THAT(build(), HasSubstr(R"("time":"2025-11-25T17:59:51Z")"));
+}
+
+TEST_F(NodeReportBuilderTest, NeedsAnOwnerAndARecentStatus) {
+  NodeReportBuilder builder("here");
+  builder.answered(status(600), now_);
+  EXPECT_FALSE(builder.is_due(now_));
+  EXPECT_FALSE(builder.due(now_));
+  builder.set_owner("node-uid");
+  EXPECT_TRUE(builder.is_due(now_));
+  pass(NodeReportBuilder::kStatusAgeMax);
+  EXPECT_FALSE(builder.is_due(now_)) << "the agent is away";
+  EXPECT_FALSE(builder.build({}, kWall, now_));
+  v1::AgentStatus not_evaluated;
+  builder.answered(not_evaluated, now_);
+  EXPECT_FALSE(builder.is_due(now_));
+}
+
+TEST_F(NodeReportBuilderTest, IsDueEveryThirtySecondsAndAtOnceAfterAChange) {
+  builder_.answered(status(600), now_);
+  EXPECT_TRUE(builder_.is_due(now_));
+  build();
+  pass(seconds(5));
+  builder_.answered(status(300), now_);
+  EXPECT_FALSE(builder_.has_changed(now_)) << "too soon after the last one";
+  pass(seconds(5));
+  builder_.answered(status(300), now_);
+  EXPECT_FALSE(builder_.is_due(now_));
+  EXPECT_TRUE(builder_.has_changed(now_));
+  build();
+  pass(seconds(15));
+  builder_.answered(status(301), now_);
+  EXPECT_FALSE(builder_.has_changed(now_)) << "one MiB is not much";
+  builder_.answered(status(301, 59.0), now_);
+  EXPECT_TRUE(builder_.has_changed(now_)) << "a crossing within a minute is";
+  v1::AgentStatus killed = status(301);
+  killed.set_kills(1);
+  builder_.answered(killed, now_);
+  EXPECT_TRUE(builder_.has_changed(now_)) << "and an eviction";
+  build();
+  EXPECT_EQ(builder_.due(now_), now_ + NodeReportBuilder::kInterval);
+}
+
+TEST_F(NodeReportBuilderTest, ListsTheLargestPodsAndTheFastest) {
+  builder_.answered(status(600), now_);
+  v1::RankResponse ranking;
+  for (int i = 0; i < 500; ++i) add_pod(ranking, "p" + std::to_string(i), 500 - i);
+  builder_.ranked(ranking, now_);
+  pass(seconds(30));
+  v1::RankResponse second;
+  for (int i = 0; i < 500; ++i) add_pod(second, "p" + std::to_string(i), i == 499 ? 31 : 500 - i);
+  builder_.ranked(second, now_);
+  builder_.answered(status(600), now_);
+  const std::string report = build();
+  EXPECT_THAT(report, HasSubstr(R"("name":"p0")"));
+  EXPECT_THAT(report, HasSubstr(R"("name":"p29")"));
+  EXPECT_THAT(report, Not(HasSubstr(R"("name":"p30")")));
+  EXPECT_THAT(report, HasSubstr(R"("name":"p499","uid":"uid-p499","workingSet":32505856,)"
+                                R"("growthPerSecond":1048576)"));
+}
+
+TEST(KillTally, CountsTheLastHourAcrossAgents) {
+  MonotonicTime now = from_ns(1'000'000'000'000);
+  KillTally tally;
+  v1::AgentStatus status;
+  status.set_pid(1);
+  status.set_uptime_ns(Duration(minutes(90)).count());
+  status.set_kills(50);
+  tally.add(status, now);
+  EXPECT_EQ(tally.in_window(now), KillCounts()) << "when they happened is not known";
+  status.set_uptime_ns(Duration(minutes(91)).count());
+  status.set_kills(52);
+  tally.add(status, now += minutes(1));
+  EXPECT_EQ(tally.in_window(now), (KillCounts{2, 0}));
+  status.set_pid(2);  // another agent
+  status.set_uptime_ns(Duration(seconds(1)).count());
+  status.set_kills(1);
+  status.set_kernel_oom_kills(3);
+  tally.add(status, now += minutes(30));
+  EXPECT_EQ(tally.in_window(now), (KillCounts{3, 3}));
+  EXPECT_EQ(tally.in_window(now + minutes(30)), (KillCounts{1, 3}));
+  KillTally young;
+  young.add(status, now);
+  EXPECT_EQ(young.in_window(now), (KillCounts{1, 3})) << "the agent is younger than an hour";
+}
+
+TEST(StallReading, IsTheTotalOfBothLines) {
+  EXPECT_EQ(parse_stalls("some avg10=0.00 avg60=0.00 avg300=0.00 total=2000\n"
+                         "full avg10=0.00 avg60=0.00 avg300=0.00 total=1000\n"),
+            (StallReading{std::chrono::milliseconds(2), std::chrono::milliseconds(1)}));
+  for (const char* text : {"", "some total=1\n", "some total=x\nfull total=1\n",
+                           "full total=1\nsome total=1\n", "some\nfull total=1"}) {
+    EXPECT_FALSE(parse_stalls(text)) << text;
+  }
+  EXPECT_FALSE(read_stalls("/nonexistent"));
+}
+
+class NodeReportWriterTest : public ::testing::Test {
+ protected:
+  // "METHOD TARGET" of the request that is sent within `longest`, answered so; empty: none.
+  std::string play(int code, const std::string& retry_after = "", Duration longest = seconds(40)) {
+    const auto due = writer_.due();
+    if (!due || *due > now_ + longest) return "";
+    now_ = std::max(now_, *due);
+    const auto request = writer_.next(now_);
+    if (!request) return "";
+    last_ = request->http;
+    EXPECT_FALSE(writer_.due()) << "one request at a time";
+    writer_.answered(request->key, {code, retry_after, ""},
+                     code == 404 ? "404 page not found" : R"({"kind":"Status","reason":"R"})",
+                     code == 0 ? std::optional(Error{ECONNRESET, "cut"}) : std::nullopt, now_);
+    return last_.method + ' ' + last_.target;
+  }
+
+  MonotonicTime now_ = from_ns(1'000'000'000'000);
+  kubernetes::OutgoingRequest last_;
+  NodeReportWriter writer_{"here", [] { return 0.0; }};
+};
+
+constexpr const char* kApply =
+    "PATCH /apis/forestall.dev/v1alpha1/nodereports/here?fieldManager=forestall&force=true";
+
+TEST_F(NodeReportWriterTest, AppliesTheNewestReport) {
+  EXPECT_FALSE(writer_.due());
+  writer_.set("{1}", now_);
+  writer_.set("{2}", now_);
+  EXPECT_EQ(play(201), kApply);
+  EXPECT_EQ(last_.body, "{2}");
+  EXPECT_EQ(last_.content_type, "application/apply-patch+yaml");
+  EXPECT_EQ(play(200), "") << "nothing new";
+  writer_.set("{3}", now_);
+  EXPECT_EQ(writer_.due(), now_) << "at once";
+}
+
+TEST_F(NodeReportWriterTest, TriesSlowlyIfTheServerHasNoSuchKind) {
+  writer_.set("{1}", now_);
+  EXPECT_EQ(play(404), kApply);
+  EXPECT_THAT(writer_.problem(), HasSubstr("no kind NodeReport: apply"));
+  const std::string problem = writer_.problem();
+  writer_.set("{2}", now_);
+  EXPECT_EQ(play(404), "");
+  EXPECT_EQ(play(404, "", NodeReportWriter::kRefusedDelay), kApply);
+  EXPECT_EQ(writer_.problem(), problem) << "logged once";
+  writer_.set("{3}", now_);
+  EXPECT_EQ(play(201, "", NodeReportWriter::kRefusedDelay), kApply);
+  EXPECT_EQ(writer_.problem(), "");
+}
+
+TEST_F(NodeReportWriterTest, BacksOffAndObeysRetryAfter) {
+  int requests = 0;
+  const MonotonicTime begin = now_;
+  while (now_ - begin < minutes(10)) {
+    writer_.set("{1}", now_);
+    EXPECT_EQ(play(++requests % 2 == 0 ? 0 : 500), kApply);
+  }
+  EXPECT_LT(requests, 60);
+  writer_.set("{2}", now_);
+  EXPECT_EQ(play(200), kApply);
+  writer_.set("{3}", now_);
+  EXPECT_EQ(play(429, "20"), kApply);
+  writer_.set("{4}", now_);
+  EXPECT_EQ(writer_.due(), now_ + seconds(20));
+}
+
+}  // namespace
+}  // namespace forestall::cluster

@@ -50,9 +50,9 @@ class CoreOldKill : public CoreOnFiles {
                 .guard = guard_},
           config_);
   }
-  // The guard has killed the workload `age` before the loop takes the kill. The process in the
-  // cgroup is some milliseconds old.
-  void take_kill_of(Duration age) {
+  // The guard has killed the workload `before` the process in the cgroup started, which is now, and
+  // the loop takes the kill after `delay`.
+  void take_kill(Duration before, Duration delay) {
     Observation read;
     observer_->add_workloads(read, "/all");
     ASSERT_EQ(read.workloads->size(), 1U);
@@ -60,9 +60,9 @@ class CoreOldKill : public CoreOnFiles {
     request.origin = KillOrigin::guard;
     request.decision.considered.emplace_back().sample = read.workloads->front();
     request.set_victim(0);
-    request.signalled = actuators::Signalled{clock_.now(), 1, mib(8)};
+    request.signalled = actuators::Signalled{clock_.now() - before, 1, mib(8)};
     guard_.kill = std::move(request);
-    clock_.advance(age);
+    clock_.advance(delay);
     core_->guard_ready();
   }
 
@@ -70,25 +70,25 @@ class CoreOldKill : public CoreOnFiles {
     for (;;) pause();
     return 0;
   }};
-  test::ManualClock clock_;
+  test::ManualClock clock_{SystemClock().now()};  // that of the child's start
   Config config_;
   GuardWithAKill guard_;
   test::RecordCollector sink_;
 };
 
 TEST_F(CoreOldKill, ARecentKillIsCompleted) {
-  ASSERT_NO_FATAL_FAILURE(take_kill_of(milliseconds(20)));
+  ASSERT_NO_FATAL_FAILURE(take_kill({}, milliseconds(20)));
   EXPECT_TRUE(child_.wait_exit());
 }
 
 // The signal missed it.
 TEST_F(CoreOldKill, AProcessThatIsOlderThanAnOldKillIsEnded) {
-  ASSERT_NO_FATAL_FAILURE(take_kill_of(actuators::kForksWithin + milliseconds(1)));
+  ASSERT_NO_FATAL_FAILURE(take_kill({}, actuators::kForksWithin + milliseconds(1)));
   EXPECT_TRUE(child_.wait_exit());
 }
 
 TEST_F(CoreOldKill, AWorkloadStartedAgainAfterAnOldKillLives) {
-  ASSERT_NO_FATAL_FAILURE(take_kill_of(minutes(10)));
+  ASSERT_NO_FATAL_FAILURE(take_kill(minutes(10), {}));
   EXPECT_FALSE(child_.ended());
   const auto recorded = std::ranges::find_if(
       sink_.records, [](const Record& record) { return record.outcome.has_value(); });

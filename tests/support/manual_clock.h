@@ -8,6 +8,8 @@ namespace forestall::test {
 
 class ManualClock final : public Clock {
  public:
+  ManualClock() = default;
+  explicit ManualClock(MonotonicTime now) : now_(now) {}
   [[nodiscard]] MonotonicTime now() const override { return now_; }
   void advance(Duration by) { now_ += by; }
 

@@ -12,6 +12,7 @@
 
 #include "actuators/never_kill.h"
 #include "actuators/reaper_pool.h"
+#include "actuators/suspended_times.h"
 #include "actuators/victim.h"
 #include "kernel/probe_child.h"
 
@@ -44,8 +45,9 @@ class Ladder::Machine {
         reclaimer_(std::move(reclaimer)),
         left_behind_pool_(std::move(left_behind_pool)),
         epoll_(std::move(epoll)),
-        context_{tree, clock, never_kill_, *reapers_, *reclaimer_, epoll_.get()},
+        context_{tree, clock, never_kill_, *reapers_, *reclaimer_, epoll_.get(), suspended_},
         left_behind_(tree, clock, *left_behind_pool_) {
+    note_suspends();
     // The warm-up then also reads what the check of threads needs.
     protect(std::make_shared<const ProtectedGroups>(std::vector<ProtectedGroup>()));
   }
@@ -56,6 +58,7 @@ class Ladder::Machine {
     never_kill_.protect(std::move(groups));
   }
   [[nodiscard]] int fd() const { return epoll_.get(); }
+  void note_suspends() { suspended_.note(context_.clock.now(), suspended_since_boot()); }
 
   bool begin(const WorkloadSample& sample, Duration grace, const Signalled* by_other = nullptr);
   bool complete(const WorkloadSample& sample, const Signalled& signalled);
@@ -88,6 +91,7 @@ class Ladder::Machine {
   // A tenant decides how long such a reclaim takes; that of a victim must not wait for it.
   const std::unique_ptr<ReaperPool> left_behind_pool_;
   const UniqueFd epoll_;
+  SuspendedTimes suspended_;
   const VictimContext context_;
   LeftBehindReclaim left_behind_;
 
@@ -341,6 +345,9 @@ void Ladder::release_all_but(std::span<const CgroupId> kept) {
 }
 std::shared_ptr<const PinnedProcesses> Ladder::pinned_of(CgroupId cgroup) const {
   return machine_->pinned_of(cgroup);
+}
+void Ladder::note_suspends() {
+  machine_->note_suspends();
 }
 int Ladder::fd() const {
   return machine_->fd();

@@ -80,6 +80,10 @@ class Ladder {
   // it continues, and its outcome includes them.
   bool complete(const WorkloadSample& victim, const Signalled& signalled);
 
+  // To be called at each evaluation: remembers how long the host has been suspended, for
+  // complete().
+  void note_suspends();
+
   // Begins to reclaim what a workload without processes has left behind, on a thread. False if
   // nothing was started: see LeftBehindReclaim; also in a dry run.
   bool reclaim(const WorkloadSample& left_behind);

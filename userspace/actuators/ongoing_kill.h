@@ -9,6 +9,7 @@
 #include "actuators/ladder.h"
 #include "actuators/never_kill.h"
 #include "actuators/reaper_pool.h"
+#include "actuators/suspended_times.h"
 #include "base/clock.h"
 #include "kernel/cgroup_tree.h"
 #include "model/outcome.h"
@@ -25,6 +26,7 @@ struct VictimContext {
   // must not delay process_mrelease of another victim.
   ReaperPool& reclaimer;
   int epoll;
+  const SuspendedTimes& suspended;
 };
 
 struct OngoingKill {

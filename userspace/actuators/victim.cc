@@ -98,7 +98,7 @@ Result<ProcessSnapshot> Victim::list_processes() {
   known.insert(known.end(), newer_.pids().begin(), newer_.pids().end());
   std::ranges::sort(known);
   auto snapshot = take_process_snapshot(*dir_, kill_.context.never_kill, known, pinning(), only_);
-  if (snapshot.ok()) newer_.leave_out(*snapshot, kill_.context.clock.now());
+  if (snapshot.ok()) newer_.leave_out(*snapshot);
   unlisted_ = snapshot.ok() && snapshot->unlisted.has_value();
   return snapshot;
 }
@@ -187,7 +187,8 @@ void Victim::take_over(std::span<const kernel::ProcessRef* const> reached) {
 // A process leaves the list of the cgroup when its end begins, before it frees its memory.
 void Victim::complete(const Signalled& signalled) {
   signalled_by_other_ = signalled;
-  newer_.set_kill(signalled.at, kill_.context.clock.now());
+  newer_.set_kill(signalled.at, kill_.context.suspended.before(signalled.at),
+                  kill_.context.clock.now());
   outcome_.signalled = signalled.at;
   begin(Duration::zero());
   // Its cgroup is gone already, and so are its processes.

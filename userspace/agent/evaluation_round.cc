@@ -27,6 +27,7 @@ void EvaluationRound::run(const Wake& wake) {
   parts_.kills.take_watchdog_kill();
   const MonotonicTime woken = clock.now();
   parts_.scheduler.begin(woken);
+  parts_.agent.ladder.note_suspends();
   decide_all(wake, woken);
   if (tree.changed() && clock.now() < tree.rescan_at()) {
     parts_.scheduler.defer(Wake{WakeSource::workload_change, woken, {}, {}}, tree.rescan_at());

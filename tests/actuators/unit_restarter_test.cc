@@ -40,6 +40,22 @@ TEST(UnitRestarter, RestartsInTurnAndReportsEach) {
   EXPECT_THAT(systemd.requests(), ElementsAre("a.service fail", "b.service fail"));
 }
 
+// Else an observation would list it as under way, and its ruleset wait, until it is forgotten.
+TEST(UnitRestarter, ARequestRightAfterTheResultIsNotLost) {
+  const FakeSystemd systemd(FakeSystemd::Answer::finishes);
+  UnitRestarterThread restarter(systemd.address());
+  ASSERT_TRUE(restarter.start());
+  constexpr std::size_t kRestarts = 300;
+  for (std::size_t i = 0; i < kRestarts; ++i) {
+    restarter.restart("a.service");
+    const MonotonicTime begun = SystemClock().now();
+    while (restarter.take_results().empty()) {
+      ASSERT_LT(SystemClock().now() - begun, std::chrono::seconds(20)) << "restart " << i;
+    }
+  }
+  EXPECT_EQ(systemd.requests().size(), kRestarts);
+}
+
 // SIGTERM must not wait for a unit that does not stop.
 TEST(UnitRestarter, TheDestructorDoesNotWaitForARestart) {
   const FakeSystemd systemd(FakeSystemd::Answer::never_finishes);

@@ -74,11 +74,18 @@ TEST(UnitRestart, WithoutABusTheErrorNamesIt) {
   EXPECT_FALSE(end.begun);
 }
 
+UnitRestartEnd restart_soon(const FakeSystemd& systemd) {
+  return restart_unit("cache.service", {.bus_address = systemd.address(),
+                                        .timeout = std::chrono::seconds(60),
+                                        .transition = std::chrono::milliseconds(200)});
+}
+
 // Its start would begin again each time, and a slow unit would never run.
-TEST(UnitRestart, AUnitThatStartsOrStopsIsLeftAlone) {
-  for (const char* state : {"activating", "deactivating"}) {
-    const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done", {.active_state = state});
-    const UnitRestartEnd end = restart(systemd);
+TEST(UnitRestart, AUnitThatStartsOrStopsForLongIsLeftAlone) {
+  for (const char* state : {"activating", "deactivating", "reloading"}) {
+    const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done",
+                              {.active_state = state, .later_state = "", .own = ""});
+    const UnitRestartEnd end = restart_soon(systemd);
     ASSERT_TRUE(end.failure) << state;
     EXPECT_THAT(end.failure->text(), HasSubstr(state));
     EXPECT_FALSE(end.begun);
@@ -86,26 +93,53 @@ TEST(UnitRestart, AUnitThatStartsOrStopsIsLeftAlone) {
   }
 }
 
+TEST(UnitRestart, AStartOrReloadIsWaitedFor) {
+  for (const char* state : {"activating", "reloading"}) {
+    const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done",
+                              {.active_state = state, .later_state = "active", .own = ""});
+    const UnitRestartEnd end = restart(systemd);
+    EXPECT_FALSE(end.failure) << end.failure->text();
+    EXPECT_TRUE(end.begun);
+    EXPECT_THAT(systemd.requests(), ElementsAre("cache.service fail"));
+  }
+}
+
+// It frees its memory, and may have been stopped on purpose.
+TEST(UnitRestart, AStopIsWaitedForAndNotFollowedByAStart) {
+  for (const char* later : {"inactive", "failed", "activating"}) {
+    const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done",
+                              {.active_state = "deactivating", .later_state = later, .own = ""});
+    const UnitRestartEnd end = restart(systemd);
+    EXPECT_FALSE(end.failure) << end.failure->text();
+    EXPECT_FALSE(end.begun);
+    EXPECT_THAT(systemd.requests(), testing::IsEmpty());
+  }
+}
+
 TEST(UnitRestart, AUnitThatDoesNotRunIsStarted) {
-  const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done", {.active_state = "failed"});
+  const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done",
+                            {.active_state = "failed", .later_state = "", .own = ""});
   EXPECT_FALSE(restart(systemd).failure);
 }
 
 TEST(UnitRestart, TheAgentsOwnUnitIsNeverRestarted) {
   for (const char* name : {"own.service", "alias.service"}) {
-    const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done", {.own = "own.service"});
+    const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done",
+                              {.active_state = "active", .later_state = "", .own = "own.service"});
     const auto end = restart_unit(name, {.bus_address = systemd.address()});
     ASSERT_TRUE(end.failure) << name;
     EXPECT_THAT(end.failure->text(), HasSubstr("the agent runs in it"));
     EXPECT_FALSE(end.begun);
     EXPECT_THAT(systemd.requests(), testing::IsEmpty());
   }
-  const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done", {.own = "own.service"});
+  const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done",
+                            {.active_state = "active", .later_state = "", .own = "own.service"});
   EXPECT_FALSE(restart(systemd).failure) << "another unit";
 }
 
 TEST(UnitRestart, WithoutTheAgentsOwnUnitNoneIsRestarted) {
-  const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done", {.own = std::nullopt});
+  const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done",
+                            {.active_state = "active", .later_state = "", .own = std::nullopt});
   const UnitRestartEnd end = restart(systemd);
   ASSERT_TRUE(end.failure);
   EXPECT_THAT(end.failure->text(), HasSubstr("own unit"));

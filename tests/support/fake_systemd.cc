@@ -82,8 +82,25 @@ int own_unit(sd_bus_message* message, const FakeUnits& units) {
   return sd_bus_reply_method_return(message, "o", unit_path(*units.own).c_str());
 }
 
+int active_state(sd_bus_message* message, FakeSystemd& systemd) {
+  const std::string state = systemd.next_state();
+  const int sent = sd_bus_reply_method_return(message, "v", "s", state.c_str());
+  if (sent < 0 || !systemd.changes_state()) return sent;
+  sd_bus_message* signal = nullptr;
+  sd_bus* bus = sd_bus_message_get_bus(message);
+  if (sd_bus_message_new_signal(bus, &signal, sd_bus_message_get_path(message),
+                                "org.freedesktop.DBus.Properties", "PropertiesChanged") < 0) {
+    return -EIO;
+  }
+  sd_bus_message_set_sender(signal, "org.freedesktop.systemd1");
+  sd_bus_message_append(signal, "sa{sv}as", "org.freedesktop.systemd1.Unit", 0U, 1U, "ActiveState");
+  sd_bus_send(bus, signal, nullptr);
+  sd_bus_message_unref(signal);
+  return 1;
+}
+
 // An alias of own.service is "alias.service".
-int property(sd_bus_message* message, const FakeUnits& units) {
+int property(sd_bus_message* message, FakeSystemd& systemd) {
   const char* interface = nullptr;
   const char* name = nullptr;
   char* raw = nullptr;
@@ -94,9 +111,10 @@ int property(sd_bus_message* message, const FakeUnits& units) {
   std::string id(raw);
   std::free(raw);
   if (id == "alias.service") id = "own.service";
-  const bool is_id = std::string_view(name) == "Id";
-  return sd_bus_reply_method_return(message, "v", "s",
-                                    is_id ? id.c_str() : units.active_state.c_str());
+  if (std::string_view(name) == "Id") {
+    return sd_bus_reply_method_return(message, "v", "s", id.c_str());
+  }
+  return active_state(message, systemd);
 }
 
 int on_message(sd_bus_message* message, void* userdata, sd_bus_error*) {
@@ -107,7 +125,7 @@ int on_message(sd_bus_message* message, void* userdata, sd_bus_error*) {
   if (name == "Hello") return sd_bus_reply_method_return(message, "s", ":1.1");
   if (name == "AddMatch" || name == "Subscribe") return sd_bus_reply_method_return(message, "");
   if (name == "GetUnitByPID") return own_unit(message, systemd.units());
-  if (name == "Get") return property(message, systemd.units());
+  if (name == "Get") return property(message, systemd);
   return name == "RestartUnit" ? restart_unit(message, systemd) : 0;
 }
 
@@ -142,6 +160,11 @@ std::vector<std::string> FakeSystemd::requests() const {
 void FakeSystemd::wait_for_request() const {
   eventfd_t ignored = 0;
   ::eventfd_read(requested_.get(), &ignored);
+}
+
+std::string FakeSystemd::next_state() {
+  const bool first = ++states_read_ == 1;
+  return first || units_.later_state.empty() ? units_.active_state : units_.later_state;
 }
 
 void FakeSystemd::add_request(const std::string& request) {

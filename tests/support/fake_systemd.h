@@ -16,6 +16,8 @@ namespace forestall::test {
 // What it answers about units.
 struct FakeUnits {
   std::string active_state = "active";  // of every unit
+  // Then the state changes, once it was read; empty: it stays.
+  std::string later_state = "";
   // Of the caller. Empty: it is in none; nothing: that is an error.
   std::optional<std::string> own = "";
 };
@@ -45,6 +47,12 @@ class FakeSystemd {
   void wait_for_request() const;
   void add_request(const std::string& request);
 
+  // Of each unit, at the next reading.
+  [[nodiscard]] std::string next_state();
+  // That reading is followed by a change.
+  [[nodiscard]] bool changes_state() const {
+    return states_read_ == 1 && !units_.later_state.empty();
+  }
   [[nodiscard]] Answer answer() const { return answer_; }
   [[nodiscard]] const std::string& result() const { return result_; }
   [[nodiscard]] const FakeUnits& units() const { return units_; }
@@ -56,6 +64,7 @@ class FakeSystemd {
   const Answer answer_;
   const std::string result_;
   const FakeUnits units_;
+  int states_read_ = 0;  // used by the thread only
   TempTree folder_;
   UniqueFd listening_;
   UniqueFd stop_;       // eventfd

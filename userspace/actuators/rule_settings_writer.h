@@ -6,6 +6,14 @@
 // undone is undone before a step. A step that reclaims nothing, or less than the cgroup allocates
 // meanwhile, is repeated after a pause: usage is above memory.high then, and the kernel slows down
 // the allocations of the cgroup.
+//
+// Without swap a step reclaims page cache only. memory.high then stays at 32 MiB below the first
+// usage, and throttling begins late in a large cgroup: with the share `s` by which usage exceeds
+// memory.high, an allocation of 256 KiB is delayed by 64 * s^2 seconds, at most 2 s, and not at all
+// below 10 ms, s = 1.25 % (mm/memcontrol.c calculate_high_delay()). So a cgroup of 1 GiB is slowed
+// down to 4 MiB/s at once, one of more than 2.5 GiB when it has grown further, to 1.25 % above. A
+// lower value would throttle it at once, but that write would reclaim all that becomes reclaimable
+// meanwhile before it returns, and nothing is undone during a write.
 #pragma once
 
 #include <cstddef>

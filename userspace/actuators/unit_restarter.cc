@@ -78,7 +78,6 @@ bool UnitRestarterThread::is_stopped() const {
 
 std::string UnitRestarterThread::take_next() {
   const std::lock_guard lock(mutex_);
-  under_way_.clear();
   const MonotonicTime now = SystemClock().now();
   while (!waiting_.empty()) {
     Waiting next = std::move(waiting_.front());
@@ -98,6 +97,13 @@ void UnitRestarterThread::add_result(UnitRestartResult result) {
   keep_result(std::move(result));
 }
 
+// In one step: the loop may request the unit again as soon as it has the result.
+void UnitRestarterThread::end(UnitRestartResult result) {
+  const std::lock_guard lock(mutex_);
+  under_way_.clear();
+  keep_result(std::move(result));
+}
+
 void UnitRestarterThread::keep_result(UnitRestartResult result) {
   if (results_.size() < kRestartResultsMax) results_.push_back(std::move(result));
 }
@@ -114,10 +120,10 @@ void UnitRestarterThread::serve() {
     ::eventfd_read(changed_.get(), &ignored);
     for (std::string unit = take_next(); !unit.empty(); unit = take_next()) {
       const MonotonicTime begun = clock.now();
-      const auto end =
+      const auto ended =
           clients::restart_unit(unit, {.bus_address = bus_address_, .cancelled = stopped_.get()});
       if (is_stopped()) return;
-      add_result({unit, clock.now() - begun, end.failure, end.begun});
+      end({unit, clock.now() - begun, ended.failure, ended.begun});
     }
   }
 }

@@ -23,7 +23,8 @@ struct UnitRestartResult {
   std::string unit;
   Duration took{0};
   std::optional<Error> failure;
-  bool begun = false;  // despite the failure: processes of the unit may have ended
+  // As UnitRestartEnd::begun: despite a failure, processes of the unit may have ended.
+  bool begun = false;
 };
 
 // Base: systemd does not run here.
@@ -74,6 +75,7 @@ class UnitRestarterThread final : public UnitRestarter {
   // Empty: none waits.
   [[nodiscard]] std::string take_next();
   void add_result(UnitRestartResult result);
+  void end(UnitRestartResult result);          // of the one under way
   void keep_result(UnitRestartResult result);  // with the mutex
 
   const std::string bus_address_;

@@ -50,6 +50,10 @@ struct JobState {
   std::optional<std::string> own_unit;  // the agent's; empty: it runs in none
   std::optional<std::string> id;        // `unit` may be an alias
   std::optional<std::string> active_state;
+  std::string path;         // of the unit's object
+  bool is_waiting = false;  // for a start, reload or stop that is under way
+  bool was_stopping = false;
+  bool has_stopped = false;  // by itself: there is no request
   bool requested = false;
   std::string job;  // empty: there is no reply yet
   std::optional<std::string> result;
@@ -137,21 +141,31 @@ Result<Bus> open_bus(const std::string& address) {
   return bus;
 }
 
-// Once systemd has described the unit. A job for a unit whose own start is under way would be
-// merged with that start, and stop the unit first (src/core/job.c job_install()): a unit that
-// takes longer to start than a ruleset pauses would never start. A start that begins between the
-// two calls is not seen.
+// src/basic/unit-def.c unit_active_state_table.
+bool is_transition(const std::string& active_state) {
+  return active_state == "activating" || active_state == "deactivating" ||
+         active_state == "reloading" || active_state == "refreshing";
+}
+
+// Once systemd has described the unit, and again when its state changed. A job for a unit whose own
+// start is under way would be merged with that start, and stop the unit first (src/core/job.c
+// job_install()): a unit that takes longer to start than a ruleset pauses would never start. So a
+// start or reload is waited for. A unit that stops frees its memory as a restart would; after that
+// a restart would only start what may have been stopped on purpose. A start that begins between
+// the two calls is not seen.
 void request_when_described(sd_bus* bus, JobState& state) {
+  if (state.requested || state.has_stopped) return;
   if (!state.own_unit || !state.id || !state.active_state || state.refused) return;
   if (*state.id == *state.own_unit) {
     state.refused = Error{EPERM, "the agent runs in it"};
     return;
   }
-  if (*state.active_state == "activating" || *state.active_state == "deactivating") {
-    state.refused =
-        Error{EBUSY, fmt::format("systemd starts or stops it already ({})", *state.active_state)};
-    return;
-  }
+  const bool stops = *state.active_state == "deactivating";
+  state.has_stopped = state.was_stopping && !stops;
+  state.was_stopping = stops;
+  if (state.has_stopped) return;
+  state.is_waiting = is_transition(*state.active_state);
+  if (state.is_waiting) return;
   const int code =
       sd_bus_call_method_async(bus, nullptr, kName, kPath, kManager, "RestartUnit",
                                on_restart_reply, &state, "ss", state.id->c_str(), kMode);
@@ -183,8 +197,11 @@ int on_own_unit(sd_bus_message* reply, void* userdata, sd_bus_error*) {
 
 int on_property(sd_bus_message* reply, JobState& state, std::optional<std::string>& value) {
   const char* text = nullptr;
+  if (state.requested) return 0;  // the reply to an earlier change
   if (sd_bus_message_is_method_error(reply, nullptr) > 0) {
-    state.refused = reply_error(reply);
+    // systemd has unloaded a unit that is stopped.
+    state.has_stopped = state.was_stopping;
+    if (!state.has_stopped) state.refused = reply_error(reply);
   } else if (sd_bus_message_read(reply, "v", "s", &text) < 0) {
     state.refused = error("a property of the unit is no text");
   } else {
@@ -204,6 +221,23 @@ int on_active_state(sd_bus_message* reply, void* userdata, sd_bus_error*) {
   return on_property(reply, state, state.active_state);
 }
 
+Result<void> get_property(sd_bus* bus, const char* property, sd_bus_message_handler_t on_reply,
+                          JobState& state) {
+  const int sent = sd_bus_call_method_async(bus, nullptr, kName, state.path.c_str(), kProperties,
+                                            "Get", on_reply, &state, "ss", kUnit, property);
+  if (sent < 0) return bus_error(sent, std::string("get ") + property);
+  return {};
+}
+
+int on_unit_changed(sd_bus_message* message, void* userdata, sd_bus_error*) {
+  auto& state = *static_cast<JobState*>(userdata);
+  if (state.requested) return 0;
+  const auto got =
+      get_property(sd_bus_message_get_bus(message), "ActiveState", on_active_state, state);
+  if (!got) state.refused = got.error();
+  return 0;
+}
+
 // systemd loads a unit when its path is used.
 Result<void> describe(sd_bus* bus, const std::string& unit, JobState& state) {
   int code = sd_bus_call_method_async(bus, nullptr, kName, kPath, kManager, "GetUnitByPID",
@@ -212,15 +246,14 @@ Result<void> describe(sd_bus* bus, const std::string& unit, JobState& state) {
   char* raw = nullptr;
   code = sd_bus_path_encode(kUnits, unit.c_str(), &raw);
   if (code < 0) return bus_error(code, "make the path of " + unit);
-  const std::unique_ptr<char, decltype(&std::free)> path(raw, &std::free);
-  const auto get = [&](const char* property, sd_bus_message_handler_t on_reply) -> Result<void> {
-    const int sent = sd_bus_call_method_async(bus, nullptr, kName, path.get(), kProperties, "Get",
-                                              on_reply, &state, "ss", kUnit, property);
-    if (sent < 0) return bus_error(sent, std::string("get ") + property);
-    return {};
-  };
-  TRY(get("Id", on_id));
-  return get("ActiveState", on_active_state);
+  state.path = raw;
+  std::free(raw);
+  TRY(get_property(bus, "Id", on_id, state));
+  // Before its first reading: no change is missed.
+  code = sd_bus_match_signal_async(bus, nullptr, kName, state.path.c_str(), kProperties,
+                                   "PropertiesChanged", on_unit_changed, nullptr, &state);
+  if (code < 0) return bus_error(code, "match the signal PropertiesChanged");
+  return get_property(bus, "ActiveState", on_active_state, state);
 }
 
 // The bus handles messages of one connection in order, so no job ends unseen.
@@ -260,6 +293,10 @@ Result<void> wait_for_bus(sd_bus* bus, MonotonicTime deadline, const UnitRestart
 }
 
 Error overdue(const JobState& state, const UnitRestartOptions& options) {
+  if (!state.requested && state.is_waiting) {
+    return Error{EBUSY, fmt::format("systemd starts or stops it already ({})",
+                                    state.active_state.value_or("unknown"))};
+  }
   return Error{ETIMEDOUT, fmt::format("{} after {} s",
                                       state.requested ? "not done, though systemd may still do it,"
                                                       : "no answer of systemd",
@@ -267,8 +304,11 @@ Error overdue(const JobState& state, const UnitRestartOptions& options) {
 }
 
 Result<void> wait_for_job(sd_bus* bus, const JobState& state, const UnitRestartOptions& options) {
-  const MonotonicTime deadline = SystemClock().now() + options.timeout;
-  while (!state.result && !state.refused) {
+  const MonotonicTime begun = SystemClock().now();
+  while (!state.result && !state.refused && !state.has_stopped) {
+    const bool is_waiting = state.is_waiting && !state.requested;
+    const MonotonicTime deadline =
+        begun + (is_waiting ? std::min(options.transition, options.timeout) : options.timeout);
     const int done = sd_bus_process(bus, nullptr);
     if (done < 0) return bus_error(done, "the connection to D-Bus was lost");
     if (done > 0) continue;
@@ -277,6 +317,7 @@ Result<void> wait_for_job(sd_bus* bus, const JobState& state, const UnitRestartO
     TRY(waited);
   }
   if (state.refused) return *state.refused;
+  if (state.has_stopped) return {};
   // src/core/job.c job_result_table: done, canceled, timeout, failed, dependency, skipped, ...
   if (*state.result != "done") return error(fmt::format("the job's result is {}", *state.result));
   return {};

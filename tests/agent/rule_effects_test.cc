@@ -226,8 +226,10 @@ TEST_F(RuleEffectsTest, ARestartIsRequestedAndLoggedWithItsResult) {
   attempt({"", RuleOutcome::restart_requested, "", 0, "cache.service"});
   EXPECT_THAT(evaluate(), HasSubstr("unit=cache.service outcome=restart-requested"));
   EXPECT_THAT(restarter_.units, ElementsAre("cache.service"));
-  restarter_.results = {{"cache.service", std::chrono::seconds(2), std::nullopt}};
+  restarter_.results = {{"cache.service", std::chrono::seconds(2), std::nullopt, true}};
   EXPECT_THAT(evaluate(), HasSubstr("unit=cache.service restart=done"));
+  restarter_.results = {{"cache.service", std::chrono::seconds(2), std::nullopt, false}};
+  EXPECT_THAT(evaluate(), HasSubstr("unit=cache.service restart=stopped-already"));
   restarter_.results = {{"cache.service", std::chrono::seconds(2), Error{0, "no such unit"}}};
   const std::string failure = evaluate();
   EXPECT_THAT(failure, HasSubstr("restart=failed"));

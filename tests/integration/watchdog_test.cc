@@ -105,7 +105,7 @@ class WatchdogTest : public ::testing::Test {
   std::vector<agent::Watchdog::Order> orders_for(const std::vector<Line>& lines) {
     victim_cache_.note(lines, clock_.now());
     while (victim_cache_.working()) victim_cache_.work(config_, {}, clock_.now());
-    return victim_cache_.orders(config_, clock_.now());
+    return victim_cache_.orders(config_, {}, clock_.now());
   }
   std::optional<agent::KillRequest> wait_kill() {
     pollfd fired{watchdog_->fd(), POLLIN, 0};

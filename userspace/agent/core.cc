@@ -53,6 +53,7 @@ Core::Core(Parts parts, Config config)
               .ladder = parts_.ladder,
               .watchdog = parts_.watchdog,
               .guard = parts_.guard,
+              .restarts = restarts_,
               .victim_cache = victim_cache_,
               .tree = tree_,
               .scheduler = scheduler_,

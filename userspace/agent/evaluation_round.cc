@@ -57,7 +57,9 @@ bool EvaluationRound::decide(const Wake& wake, MonotonicTime woken) {
   parts_.scheduler.set_deadline(policy::next_deadline(parts_.config, parts_.evaluator.state()));
   if (!kills) arm(record);
   log_evaluation(parts_.agent.log, record, parts_.agent.clock);
-  parts_.effects.evaluated(parts_.config, parts_.evaluator.state(), record);
+  if (parts_.effects.evaluated(parts_.config, parts_.evaluator.state(), record)) {
+    parts_.kills.restart_requested(parts_.config, record.decision);
+  }
   start_reclaim(record.decision);
   report(std::move(record));
   return kills;
@@ -135,8 +137,8 @@ bool EvaluationRound::report_complete(const Record& record) {
   parts_.left_behind.evaluated(decision);
   parts_.kills.evaluated(record);
   parts_.reporter.report_evaluation(record, parts_.tree.recheck_at(), parts_.tree.pod_facts());
-  parts_.reporter.report_next_victims(
-      parts_.victim_cache.next_victims(parts_.config, &decision, parts_.agent.clock.now()));
+  parts_.reporter.report_next_victims(parts_.victim_cache.next_victims(
+      parts_.config, &decision, parts_.kills.all_kills(), parts_.agent.clock.now()));
   const bool near_own_limit = own_limits_.evaluate(parts_.config, decision);
   // While a victim's memory is pending release, neither the kernel's next victim nor the guard's
   // list can be computed.

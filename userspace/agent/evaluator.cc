@@ -32,9 +32,7 @@ Record Evaluator::evaluate(const Wake& wake, MonotonicTime began) {
 }
 
 std::vector<KillProgress> Evaluator::kills() const {
-  auto kills = parts_.ladder.progress();
-  for (KillProgress& each : parts_.restarts.progress()) kills.push_back(std::move(each));
-  return kills;
+  return kills_and_restarts(parts_.ladder, parts_.restarts);
 }
 
 // `read_more` adds what the decision requests; false: there is nothing to add.

@@ -13,6 +13,15 @@ namespace {
 // After a kill that was left to the watchdog.
 constexpr Duration kWatchdogRetry = std::chrono::milliseconds(10);
 
+// Orders are for a threshold that the loop has not found met. If it found one and did not kill, it
+// had a reason not to.
+bool is_hard_threshold_met(const Decision& decision) {
+  return std::ranges::any_of(decision.evidence, [](const Evidence& evidence) {
+    return evidence.first_met && evidence.threshold.hard() &&
+           has_usage_line(evidence.threshold.signal);
+  });
+}
+
 }  // namespace
 
 // The watchdog reports its kill at once, and the next evaluation reads it. If no process was left
@@ -125,18 +134,16 @@ void KillController::post_orders(const Config& config) {
   if (std::ranges::any_of(parts_.ladder.progress(), is_under_way)) {
     return parts_.watchdog.withdraw();
   }
-  parts_.watchdog.post(parts_.victim_cache.orders(config, parts_.clock.now()),
+  parts_.watchdog.post(parts_.victim_cache.orders(config, all_kills(), parts_.clock.now()),
                        parts_.victim_cache.valid_until());
 }
 
-// Orders are for a threshold that the loop has not found met. If it found one and did not kill, it
-// had a reason not to.
+void KillController::restart_requested(const Config& config, const Decision& decision) {
+  if (!is_hard_threshold_met(decision)) post_orders(config);
+}
+
 void KillController::withdraw_if_met(const Decision& decision) {
-  const bool met = std::ranges::any_of(decision.evidence, [](const Evidence& evidence) {
-    return evidence.first_met && evidence.threshold.hard() &&
-           has_usage_line(evidence.threshold.signal);
-  });
-  if (met) parts_.watchdog.withdraw();
+  if (is_hard_threshold_met(decision)) parts_.watchdog.withdraw();
 }
 
 }  // namespace forestall::agent

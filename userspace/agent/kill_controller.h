@@ -14,6 +14,7 @@
 #include "agent/problem_log.h"
 #include "agent/record_reporter.h"
 #include "agent/record_writer.h"
+#include "agent/restart_tracker.h"
 #include "agent/tree_refresher.h"
 #include "agent/victim_cache.h"
 #include "agent/wake_scheduler.h"
@@ -30,6 +31,7 @@ struct KillParts {
   actuators::Ladder& ladder;
   LoopWatchdog& watchdog;
   LoopGuard& guard;
+  RestartTracker& restarts;
   const VictimCache& victim_cache;
   TreeRefresher& tree;
   WakeScheduler& scheduler;
@@ -61,8 +63,15 @@ class KillController {
   bool advance();
 
   // Hands the watchdog the first of each list, for thresholds that are to be acted upon at once,
-  // while no memory is pending release.
+  // while no memory is pending release. A threshold does not wait for a restart of a unit, but
+  // killLimit counts it.
   void post_orders(const Config& config);
+  // After a decision that requested a restart of a unit: the orders were made before it.
+  void restart_requested(const Config& config, const Decision& decision);
+  // Kills and restarts of units, as an observation lists them.
+  [[nodiscard]] std::vector<KillProgress> all_kills() const {
+    return kills_and_restarts(parts_.ladder, parts_.restarts);
+  }
   // The loop has seen a hard threshold met: the watchdog's orders are void.
   void withdraw_if_met(const Decision& decision);
 

@@ -17,11 +17,11 @@ bool PreparationController::pre_rank(MonotonicTime now) {
   if (!due || *due > now) return false;
   if (!cache.working()) return true;
   parts_.tree.refresh_if_stale(now);
-  if (!cache.work(parts_.config, parts_.agent.ladder.progress(), now)) return false;
+  if (!cache.work(parts_.config, parts_.kills.all_kills(), now)) return false;
   parts_.kills.post_orders(parts_.config);
   parts_.agent.guard.ranked();
-  parts_.reporter.report_next_victims(
-      cache.next_victims(parts_.config, nullptr, parts_.agent.clock.now()));
+  parts_.reporter.report_next_victims(cache.next_victims(
+      parts_.config, nullptr, parts_.kills.all_kills(), parts_.agent.clock.now()));
   return false;
 }
 

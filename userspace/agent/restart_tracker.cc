@@ -59,4 +59,11 @@ std::vector<actuators::UnitRestartResult> RestartTracker::take_results() {
   return std::exchange(results_, {});
 }
 
+std::vector<KillProgress> kills_and_restarts(const actuators::Ladder& ladder,
+                                             RestartTracker& restarts) {
+  auto kills = ladder.progress();
+  for (KillProgress& each : restarts.progress()) kills.push_back(std::move(each));
+  return kills;
+}
+
 }  // namespace forestall::agent

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "actuators/ladder.h"
 #include "actuators/unit_restarter.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -53,5 +54,9 @@ class RestartTracker {
   std::vector<Requested> requested_;
   std::vector<actuators::UnitRestartResult> results_;
 };
+
+// Kills and restarts of units, as an observation lists them.
+[[nodiscard]] std::vector<KillProgress> kills_and_restarts(const actuators::Ladder& ladder,
+                                                           RestartTracker& restarts);
 
 }  // namespace forestall::agent

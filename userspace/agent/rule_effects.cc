@@ -83,26 +83,31 @@ void RuleEffects::start_parts(const Config& config) {
   if (any_action(config, restarts)) check(restarts_.start(), "the action restart has no effect");
 }
 
-void RuleEffects::evaluated(const Config& config, const PolicyState& state, const Record& record) {
+bool RuleEffects::evaluated(const Config& config, const PolicyState& state, const Record& record) {
   const bool held = config.rules && state.rules && !config.dry_run;
   settings_.apply(held ? rulesets::held_settings(*config.rules, *state.rules)
                        : std::vector<RuleSetting>());
   if (held && record.observation.rules) settings_.reclaim(reclaims_of(record));
-  if (held) request_restarts(record.decision);
+  const bool restarts = held && request_restarts(record.decision);
   if (record.observation.rules) log_decision(record.decision);
   log_results();
   log_restarts();
   counts_.rule_settings_not_undone = settings_.not_undone();
+  return restarts;
 }
 
-void RuleEffects::request_restarts(const Decision& decision) {
+bool RuleEffects::request_restarts(const Decision& decision) {
+  bool requested = false;
   for (const RuleReport& ruleset : decision.rulesets) {
     for (const RuleActionReport& action : ruleset.actions) {
       for (const RuleAttempt& attempt : action.attempts) {
-        if (attempt.outcome == RuleOutcome::restart_requested) restarts_.request(attempt.unit);
+        if (attempt.outcome != RuleOutcome::restart_requested) continue;
+        restarts_.request(attempt.unit);
+        requested = true;
       }
     }
   }
+  return requested;
 }
 
 void RuleEffects::log_decision(const Decision& decision) {
@@ -160,7 +165,11 @@ void RuleEffects::log_results() const {
 void RuleEffects::log_restarts() const {
   for (const actuators::UnitRestartResult& result : restarts_.take_results()) {
     LogLine line("ruleset");
-    line.field("unit", result.unit).field("restart", result.failure ? "failed" : "done");
+    // Without a failure, what was not begun was a stop already.
+    line.field("unit", result.unit)
+        .field("restart", result.failure ? "failed"
+                          : result.begun ? "done"
+                                         : "stopped-already");
     line.field("took", result.took);
     if (result.failure) line.field("problem", result.failure->text());
     log_.write(result.failure ? LogLevel::warning : LogLevel::info, line);

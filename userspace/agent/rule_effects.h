@@ -37,15 +37,15 @@ class RuleEffects {
   void configured(const Config& config);
   // Sets what the state after this evaluation holds, and undoes what it no longer holds. A dry run
   // sets nothing. Logs what rulesets did: an attempt that is repeated at each evaluation once, and
-  // no kill, which has a record.
-  void evaluated(const Config& config, const PolicyState& state, const Record& record);
+  // no kill, which has a record. Returns whether it requested a restart.
+  bool evaluated(const Config& config, const PolicyState& state, const Record& record);
 
  private:
   void log_decision(const Decision& decision);
   void log_attempt(const RuleReport& ruleset, const RuleActionReport& action,
                    const RuleAttempt& attempt) const;
   void start_parts(const Config& config);
-  void request_restarts(const Decision& decision);
+  bool request_restarts(const Decision& decision);
   void log_results() const;
   void log_restarts() const;
 

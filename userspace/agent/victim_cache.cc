@@ -347,10 +347,9 @@ NextVictim VictimCache::next_victim(const ZoneSubject& subject,
 }
 
 std::vector<NextVictim> VictimCache::next_victims(const Config& config, const Decision* last,
+                                                  const std::vector<KillProgress>& kills,
                                                   MonotonicTime now) const {
   std::vector<NextVictim> all;
-  if (subjects_.empty()) return all;
-  const auto kills = ladder_.progress();
   for (const ZoneSubject& subject : subjects_) {
     NextVictim next = next_victim(subject, kills);
     const Line& line = std::ranges::min(subject.lines, {}, &Line::headroom);
@@ -362,10 +361,10 @@ std::vector<NextVictim> VictimCache::next_victims(const Config& config, const De
   return all;
 }
 
-std::vector<Watchdog::Order> VictimCache::orders(const Config& config, MonotonicTime now) const {
+std::vector<Watchdog::Order> VictimCache::orders(const Config& config,
+                                                 const std::vector<KillProgress>& kills,
+                                                 MonotonicTime now) const {
   std::vector<Watchdog::Order> orders;
-  if (subjects_.empty()) return orders;
-  const auto kills = ladder_.progress();
   for (const ZoneSubject& subject : subjects_) {
     if (subject.first.empty()) continue;
     const Candidate& first = subject.first.front();

@@ -117,12 +117,16 @@ class VictimCache {
   [[nodiscard]] const std::vector<WorkloadSample>* samples_of(std::string_view subject) const;
   [[nodiscard]] MonotonicTime sampled_at() const { return sampled_at_; }
   // For each subject in the zone, the first listed candidate that was not killed since. `last` is
-  // the decision that was just made; null: none was.
+  // the decision that was just made; null: none was. `kills` as in an observation, with restarts of
+  // units, which killLimit counts.
   [[nodiscard]] std::vector<NextVictim> next_victims(const Config& config, const Decision* last,
+                                                     const std::vector<KillProgress>& kills,
                                                      MonotonicTime now) const;
   // For the watchdog: for each threshold the first victim of its subject, if its processes are
-  // pinned and nothing holds its kill back (policy/damage_limit.h).
-  [[nodiscard]] std::vector<Watchdog::Order> orders(const Config& config, MonotonicTime now) const;
+  // pinned and nothing holds its kill back (policy/damage_limit.h). `kills` as in an observation.
+  [[nodiscard]] std::vector<Watchdog::Order> orders(const Config& config,
+                                                    const std::vector<KillProgress>& kills,
+                                                    MonotonicTime now) const;
   [[nodiscard]] MonotonicTime valid_until() const;
   // For the record of a decision made on the list. REQUIRES: ready().
   [[nodiscard]] Prepared prepared(MonotonicTime now) const;

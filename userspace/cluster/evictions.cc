@@ -1,70 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/evictions.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "cluster/eviction_request.h"
 #include "kubernetes/retry_after.h"
-#include "kubernetes/url.h"
-#include "text/json_writer.h"
 
 namespace forestall::cluster {
-namespace {
-
-void write_preconditions(text::JsonWriter& out, const std::string& uid) {
-  out.key("preconditions");
-  out.begin_object();
-  out.member("uid", uid);
-  out.end_object();
-}
-
-std::string eviction_body(const KilledPod& pod, bool old_version) {
-  text::JsonWriter out(text::JsonLayout::one_line);
-  out.begin_object();
-  out.member("apiVersion", old_version ? "policy/v1beta1" : "policy/v1");
-  out.member("kind", "Eviction");
-  out.key("metadata");
-  out.begin_object();
-  out.member("name", pod.name);
-  out.member("namespace", pod.pod_namespace);
-  out.end_object();
-  out.key("deleteOptions");
-  out.begin_object();
-  write_preconditions(out, pod.uid);
-  out.end_object();
-  out.end_object();
-  return std::move(out).take();
-}
-
-std::string delete_body(const KilledPod& pod) {
-  text::JsonWriter out(text::JsonLayout::one_line);
-  out.begin_object();
-  out.member("apiVersion", "v1");
-  out.member("kind", "DeleteOptions");
-  write_preconditions(out, pod.uid);
-  out.end_object();
-  return std::move(out).take();
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
-// Two layers of the API server check it, in different words.
-bool is_other_uid(const kubernetes::ApiStatus& status) {
-  return status.code == 409 && (contains(status.message, "UID in precondition") ||
-                                contains(status.message, "UID in the precondition"));
-}
-
-// pkg/registry/core/pod/storage/eviction.go.
-bool is_of_budget(const kubernetes::ApiStatus& status) {
-  if (status.code == 429) return status.has_cause("DisruptionBudget");
-  return status.code == 500 && contains(status.message, "more than one PodDisruptionBudget");
-}
-
-}  // namespace
 
 std::string_view to_string(EvictionEnd end) {
   switch (end) {
@@ -125,19 +68,11 @@ std::optional<KeyedRequest> Evictions::next(MonotonicTime now) {
 
 kubernetes::OutgoingRequest Evictions::request_for(const Waiting& waiting) const {
   const KilledPod& pod = waiting.pod;
-  kubernetes::OutgoingRequest request;
+  const PodTarget target{pod.pod_namespace, pod.name, pod.uid};
+  kubernetes::OutgoingRequest request = waiting.deletes
+                                            ? deletion_request(target)
+                                            : eviction_request(target, old_version_, std::nullopt);
   request.longest = kAnswerTimeout;
-  request.target =
-      fmt::format("/api/v1/namespaces/{}/pods/{}", kubernetes::percent_encoded(pod.pod_namespace),
-                  kubernetes::percent_encoded(pod.name));
-  if (waiting.deletes) {
-    request.method = "DELETE";
-    request.body = delete_body(pod);
-  } else {
-    request.method = "POST";
-    request.target += "/eviction";
-    request.body = eviction_body(pod, old_version_);
-  }
   return request;
 }
 
@@ -166,11 +101,10 @@ void Evictions::refused(Waiting& waiting, const kubernetes::ApiStatus& status,
   const std::string uid = waiting.pod.uid;
   if (status.code == 404) return end(uid, EvictionEnd::gone);
   // Other conflicts are of a concurrent change, and are tried again: for the same UID only.
-  if (is_other_uid(status)) return end(uid, EvictionEnd::another_pod);
+  if (is_of_other_pod(status)) return end(uid, EvictionEnd::another_pod);
   if (is_of_budget(status)) return refused_by_budget(waiting, now);
   if (status.code == 403 || status.code == 422) return end(uid, EvictionEnd::refused);
-  const bool other_version =
-      status.code == 400 && contains(status.message, "no kind \"Eviction\" is registered");
+  const bool other_version = is_of_other_version(status);
   // Several requests of the same version may be refused; the first one changes it.
   const bool changes = other_version && waiting.old_version == old_version_;
   if (changes) old_version_ = !old_version_;

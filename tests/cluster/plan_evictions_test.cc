@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/plan_evictions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace forestall::cluster {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kBudgetRefusal =
+    R"({"kind":"Status","reason":"TooManyRequests","message":"Cannot evict pod","details":)"
+    R"({"causes":[{"reason":"DisruptionBudget"}]},"code":429})";
+constexpr const char* kLaterPod =
+    R"({"kind":"Status","reason":"Conflict","message":"the UID in the precondition (a) does not )"
+    R"(match","code":409})";
+constexpr const char* kOldServer =
+    R"({"kind":"Status","message":"no kind \"Eviction\" is registered for version \"policy/v1\"",)"
+    R"("code":400})";
+
+PlannedEviction planned(const std::string& name) {
+  return {{"shop", name, "uid-" + name}, "n1", "p", "PodLifeTime", "old"};
+}
+
+class PlanEvictionsTest : public ::testing::Test {
+ protected:
+  void begin(const std::vector<std::string>& names) {
+    std::vector<PlannedEviction> plan;
+    for (const std::string& each : names) plan.push_back(planned(each));
+    evictions_.begin(std::move(plan), now_);
+  }
+  // The name of the pod of the next request, which is answered so; empty: none.
+  std::string play(int code, const std::string& body = "{}", const std::string& retry_after = "") {
+    const auto due = evictions_.due();
+    if (!due) return "";
+    now_ = std::max(now_, *due);
+    const auto request = evictions_.next(now_);
+    if (!request) return "";
+    EXPECT_FALSE(evictions_.next(now_)) << "one request at a time";
+    last_ = request->http;
+    evictions_.answered(request->key, {code, retry_after, ""}, body,
+                        code == 0 ? std::optional(Error{ECONNRESET, "cut"}) : std::nullopt, now_);
+    return request->key.substr(4);
+  }
+  // "NAME=END", in the order in which they ended.
+  std::vector<std::string> ended() {
+    std::vector<std::string> all;
+    for (const auto& each : evictions_.take_ended()) {
+      all.push_back(each.eviction.pod.name + '=' + std::string(to_string(each.end)));
+    }
+    return all;
+  }
+
+  MonotonicTime now_ = from_ns(1'000'000'000'000);
+  bool may_evict_ = true;
+  kubernetes::OutgoingRequest last_;
+  PlanEvictions evictions_{{.grace = 7, .answer_longest = seconds(3)},
+                           [this] { return may_evict_; },
+                           [] { return 0.0; }};
+};
+
+TEST_F(PlanEvictionsTest, EvictsInTheOrderOfThePlan) {
+  EXPECT_TRUE(evictions_.done());
+  begin({"a", "b"});
+  EXPECT_EQ(play(201), "a");
+  EXPECT_EQ(last_.method, "POST");
+  EXPECT_EQ(last_.target, "/api/v1/namespaces/shop/pods/a/eviction");
+  EXPECT_EQ(last_.longest, Duration(seconds(3)));
+  EXPECT_THAT(last_.body, HasSubstr(R"("deleteOptions":{"gracePeriodSeconds":7,)"
+                                    R"("preconditions":{"uid":"uid-a"}})"));
+  EXPECT_FALSE(evictions_.done());
+  EXPECT_EQ(play(201), "b");
+  EXPECT_TRUE(evictions_.done());
+  EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=evicted"));
+}
+
+TEST_F(PlanEvictionsTest, GoesOnAfterARefusal) {
+  begin({"a", "b", "c", "d"});
+  EXPECT_EQ(play(429, kBudgetRefusal), "a");
+  EXPECT_EQ(play(404), "b");
+  EXPECT_EQ(play(409, kLaterPod), "c");
+  EXPECT_EQ(play(403), "d");
+  EXPECT_TRUE(evictions_.done());
+  EXPECT_THAT(ended(), ElementsAre("a=refused-by-budget", "b=gone", "c=gone", "d=refused"));
+}
+
+TEST_F(PlanEvictionsTest, WaitsAsLongAsAnOverloadedServerRequests) {
+  begin({"a", "b"});
+  EXPECT_EQ(play(429, "too many requests", "9"), "a");
+  const MonotonicTime refused = now_;
+  EXPECT_EQ(play(201), "a");
+  EXPECT_EQ(now_, refused + seconds(9));
+  EXPECT_EQ(play(500), "b");
+  EXPECT_EQ(play(0), "b");
+  EXPECT_EQ(play(201), "b");
+  EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=evicted"));
+}
+
+TEST_F(PlanEvictionsTest, DropsThePlanIfTheServerDoesNotEvict) {
+  begin({"a", "b", "c"});
+  EXPECT_EQ(play(201), "a");
+  for (int i = 0; i < PlanEvictions::kAttemptsMax; ++i) EXPECT_EQ(play(500), "b");
+  EXPECT_TRUE(evictions_.done());
+  EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=failed", "c=abandoned"));
+}
+
+TEST_F(PlanEvictionsTest, ChecksRightBeforeEachRequest) {
+  begin({"a", "b", "c"});
+  EXPECT_EQ(play(201), "a");
+  may_evict_ = false;
+  EXPECT_EQ(play(201), "");
+  EXPECT_TRUE(evictions_.done());
+  EXPECT_THAT(ended(), ElementsAre("a=evicted", "c=abandoned", "b=abandoned"));
+}
+
+TEST_F(PlanEvictionsTest, TakesTheAnswerOfARequestThatWasSentBefore) {
+  begin({"a", "b"});
+  ASSERT_TRUE(evictions_.next(now_));
+  evictions_.abandon("the leadership is lost");
+  EXPECT_FALSE(evictions_.done());
+  evictions_.answered("uid-a", {201, "", ""}, "{}", std::nullopt, now_);
+  EXPECT_TRUE(evictions_.done());
+  EXPECT_THAT(ended(), ElementsAre("b=abandoned", "a=evicted"));
+  begin({"c", "d"});
+  ASSERT_TRUE(evictions_.next(now_));
+  evictions_.abandon("the leadership is lost");
+  evictions_.answered("uid-c", {500, "", ""}, "{}", std::nullopt, now_);
+  EXPECT_TRUE(evictions_.done()) << "it is not sent again";
+  EXPECT_THAT(ended(), ElementsAre("d=abandoned", "c=failed"));
+}
+
+TEST_F(PlanEvictionsTest, DropsAnOldPlan) {
+  begin({"a", "b"});
+  EXPECT_EQ(play(201), "a");
+  now_ += PlanEvictions::kPlanAgeMax;
+  EXPECT_EQ(play(201), "");
+  EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=abandoned"));
+}
+
+TEST_F(PlanEvictionsTest, UsesTheVersionThatTheServerHas) {
+  begin({"a", "b"});
+  EXPECT_EQ(play(400, kOldServer), "a");
+  EXPECT_EQ(play(201), "a");
+  EXPECT_THAT(last_.body, HasSubstr("policy/v1beta1"));
+  EXPECT_EQ(play(201), "b");
+  EXPECT_THAT(last_.body, HasSubstr("policy/v1beta1"));
+  begin({"c"});
+  EXPECT_EQ(play(400, kOldServer), "c");
+  EXPECT_EQ(play(400, kOldServer), "c");
+  EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=evicted", "c=refused"));
+}
+
+}  // namespace
+}  // namespace forestall::cluster

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests that delete a pod, and what their refusals mean. Each names the UID: the server refuses
+// it for a later pod of the same name.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kubernetes/api_status.h"
+#include "kubernetes/http_client.h"
+
+namespace forestall::cluster {
+
+struct PodTarget {
+  std::string pod_namespace;
+  std::string name;
+  std::string uid;
+};
+
+// `old_version`: policy/v1beta1, of servers before 1.22. `grace`: seconds; nothing: the pod's own.
+[[nodiscard]] kubernetes::OutgoingRequest eviction_request(const PodTarget& pod, bool old_version,
+                                                           std::optional<std::int64_t> grace);
+// Without regard to PodDisruptionBudgets.
+[[nodiscard]] kubernetes::OutgoingRequest deletion_request(const PodTarget& pod);
+
+// A later pod has the name.
+[[nodiscard]] bool is_of_other_pod(const kubernetes::ApiStatus& status);
+// PodDisruptionBudgets refuse the eviction.
+[[nodiscard]] bool is_of_budget(const kubernetes::ApiStatus& status);
+// The server has another version of the kind Eviction.
+[[nodiscard]] bool is_of_other_version(const kubernetes::ApiStatus& status);
+
+}  // namespace forestall::cluster

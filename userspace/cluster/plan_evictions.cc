@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/plan_evictions.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "kubernetes/retry_after.h"
+
+namespace forestall::cluster {
+
+std::string_view to_string(PlannedEnd end) {
+  switch (end) {
+    case PlannedEnd::evicted: return "evicted";
+    case PlannedEnd::gone: return "gone";
+    case PlannedEnd::refused_by_budget: return "refused-by-budget";
+    case PlannedEnd::refused: return "refused";
+    case PlannedEnd::failed: return "failed";
+    case PlannedEnd::abandoned: return "abandoned";
+  }
+  return "";
+}
+
+void PlanEvictions::begin(std::vector<PlannedEviction> plan, MonotonicTime made) {
+  waiting_.assign(std::make_move_iterator(plan.begin()), std::make_move_iterator(plan.end()));
+  made_ = made;
+  attempts_ = 0;
+  versions_tried_ = false;
+  not_before_ = made;
+  backoff_.reset();
+  dropped_why_.clear();
+}
+
+void PlanEvictions::abandon(std::string_view why) {
+  dropped_why_ = why;
+  const std::size_t kept = sent_ ? 1 : 0;  // its answer follows
+  while (waiting_.size() > kept) {
+    ended_.push_back({std::move(waiting_.back()), PlannedEnd::abandoned, dropped_why_});
+    waiting_.pop_back();
+  }
+}
+
+std::optional<KeyedRequest> PlanEvictions::next(MonotonicTime now) {
+  if (waiting_.empty() || sent_ || now < not_before_) return std::nullopt;
+  if (!may_evict_()) {
+    abandon("another process may lead");
+    return std::nullopt;
+  }
+  if (now - made_ >= kPlanAgeMax) {
+    abandon("the state that the plan was made for is too old");
+    return std::nullopt;
+  }
+  const PlannedEviction& first = waiting_.front();
+  kubernetes::OutgoingRequest request = eviction_request(first.pod, old_version_, options_.grace);
+  request.longest = options_.answer_longest;
+  sent_ = true;
+  ++attempts_;
+  return KeyedRequest{first.pod.uid, std::move(request)};
+}
+
+void PlanEvictions::answered(std::string_view, const kubernetes::ResponseHead& head,
+                             std::string_view body, const std::optional<Error>& failure,
+                             MonotonicTime now) {
+  sent_ = false;
+  if (waiting_.empty()) return;
+  if (!failure && head.code >= 200 && head.code < 300) return end(PlannedEnd::evicted, "");
+  if (failure && head.code < 300) {
+    return try_again(kubernetes::bounded_text(failure->text()), Duration::zero(), now);
+  }
+  refused(kubernetes::parse_api_status(head.code, body), head, now);
+}
+
+void PlanEvictions::refused(const kubernetes::ApiStatus& status,
+                            const kubernetes::ResponseHead& head, MonotonicTime now) {
+  std::string problem = status.text();
+  if (status.code == 404 || is_of_other_pod(status)) {
+    return end(PlannedEnd::gone, std::move(problem));
+  }
+  if (is_of_budget(status)) return end(PlannedEnd::refused_by_budget, std::move(problem));
+  if (is_of_other_version(status) && !versions_tried_) {
+    versions_tried_ = true;
+    old_version_ = !old_version_;
+    --attempts_;
+    return;
+  }
+  if (status.code == 400 || status.code == 403 || status.code == 422) {
+    return end(PlannedEnd::refused, std::move(problem));
+  }
+  const auto wanted = status.retry_after
+                          ? status.retry_after
+                          : kubernetes::parse_retry_after(head.retry_after, head.date);
+  try_again(std::move(problem), wanted.value_or(Duration::zero()), now);
+}
+
+void PlanEvictions::try_again(std::string problem, Duration wanted, MonotonicTime now) {
+  if (!dropped_why_.empty() || attempts_ >= kAttemptsMax) {
+    end(PlannedEnd::failed, problem);
+    if (dropped_why_.empty()) abandon("the API server does not evict: " + problem);
+    return;
+  }
+  not_before_ = now + std::max(backoff_.next(chance_()), wanted);
+}
+
+void PlanEvictions::end(PlannedEnd how, std::string problem) {
+  ended_.push_back({std::move(waiting_.front()), how, std::move(problem)});
+  waiting_.pop_front();
+  attempts_ = 0;
+  versions_tried_ = false;
+  backoff_.reset();
+}
+
+std::optional<MonotonicTime> PlanEvictions::due() const {
+  if (waiting_.empty() || sent_) return std::nullopt;
+  return not_before_;
+}
+
+std::vector<PlanEvictions::Ended> PlanEvictions::take_ended() {
+  return std::exchange(ended_, {});
+}
+
+}  // namespace forestall::cluster

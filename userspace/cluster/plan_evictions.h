@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries a plan out: one eviction after the other, in the order of the plan. A state machine
+// without I/O.
+//
+// Right before each request it checks whether this process may still evict. If not, or if the API
+// server does not accept requests, or if the plan gets old, the rest of the plan is dropped: the
+// next one is made of the state that the cluster has then.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "cluster/eviction_request.h"
+#include "cluster/request_source.h"
+#include "kubernetes/backoff.h"
+
+namespace forestall::cluster {
+
+struct PlannedEviction {
+  PodTarget pod;
+  std::string node;
+  std::string profile;
+  std::string plugin;
+  std::string reason;
+};
+
+enum class PlannedEnd : std::uint8_t {
+  evicted,
+  gone,               // there is no such pod any more, or a later one has its name
+  refused_by_budget,  // by a PodDisruptionBudget
+  refused,            // the server forbids it or cannot process it
+  failed,             // no answer, or an error of the server, several times
+  abandoned,          // the plan ended before
+};
+// "evicted", "refused-by-budget", ...
+[[nodiscard]] std::string_view to_string(PlannedEnd end);
+
+class PlanEvictions final : public RequestSource {
+ public:
+  // A plan that is older is dropped.
+  static constexpr Duration kPlanAgeMax = std::chrono::minutes(5);
+  // Requests for one pod, while the server is overloaded or does not answer.
+  static constexpr int kAttemptsMax = 4;
+
+  struct Options {
+    std::optional<std::int64_t> grace;                   // seconds; nothing: that of the pod
+    Duration answer_longest = std::chrono::seconds(10);  // of one request
+  };
+  struct Ended {
+    PlannedEviction eviction;
+    PlannedEnd end = PlannedEnd::evicted;
+    std::string problem;  // empty: none
+  };
+
+  // `may_evict` is called right before each request. `chance` returns numbers in [0, 1).
+  PlanEvictions(Options options, std::function<bool()> may_evict, std::function<double()> chance)
+      : options_(options), may_evict_(std::move(may_evict)), chance_(std::move(chance)) {}
+
+  // `made`: when the state of the cluster was read. REQUIRES: done().
+  void begin(std::vector<PlannedEviction> plan, MonotonicTime made);
+  // Drops what was not sent yet.
+  void abandon(std::string_view why);
+  [[nodiscard]] bool done() const { return waiting_.empty(); }
+
+  [[nodiscard]] std::optional<KeyedRequest> next(MonotonicTime now) override;
+  void answered(std::string_view key, const kubernetes::ResponseHead& head, std::string_view body,
+                const std::optional<Error>& failure, MonotonicTime now) override;
+  [[nodiscard]] std::optional<MonotonicTime> due() const override;
+  // Evictions that ended since the last call.
+  [[nodiscard]] std::vector<Ended> take_ended();
+
+ private:
+  void end(PlannedEnd how, std::string problem);
+  void refused(const kubernetes::ApiStatus& status, const kubernetes::ResponseHead& head,
+               MonotonicTime now);
+  void try_again(std::string problem, Duration wanted, MonotonicTime now);
+
+  const Options options_;
+  const std::function<bool()> may_evict_;
+  const std::function<double()> chance_;
+  std::deque<PlannedEviction> waiting_;
+  MonotonicTime made_{};
+  // Of the first one.
+  bool sent_ = false;
+  int attempts_ = 0;
+  bool versions_tried_ = false;
+  MonotonicTime not_before_{};
+  kubernetes::Backoff backoff_;
+
+  bool old_version_ = false;
+  std::string dropped_why_;  // empty: the plan goes on
+  std::vector<Ended> ended_;
+};
+
+}  // namespace forestall::cluster

@@ -60,6 +60,7 @@ MAY_INCLUDE["top"] = ALL - OFFLINE - {"cluster"}
 for topmost in TOPMOST:
     MAY_INCLUDE[topmost] = MAY_INCLUDE.get(topmost, set()) - NETWORK
 MAY_INCLUDE["cluster"] = {"base", "model", "text", "policy", "kubernetes", "wire", "exports",
+                          "rebalance", "descheduler",
                           "messages", "intake", "tables", "cli", "cluster", "proto"}
 
 # What the pure core must not use beyond our own layers.

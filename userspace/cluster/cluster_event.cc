@@ -86,7 +86,7 @@ kubernetes::OutgoingRequest create_event(const ClusterEvent& event, const std::s
   out.member("firstTimestamp", api_time(count.first));
   out.member("lastTimestamp", api_time(count.last));
   out.member("count", count.count);
-  out.member("type", "Warning");
+  out.member("type", event.is_normal ? "Normal" : "Warning");
   out.member("reportingComponent", kReporter);
   out.member("reportingInstance", node);
   out.end_object();

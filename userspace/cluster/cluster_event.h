@@ -30,6 +30,7 @@ struct ClusterEvent {
   std::string reason;  // "Evicted"
   std::string message;
   std::vector<std::pair<std::string, std::string>> annotations = {};
+  bool is_normal = false;  // of type Normal; else Warning
 };
 
 // How often it happened, and when. Times are wall-clock seconds.

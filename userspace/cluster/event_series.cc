@@ -31,13 +31,13 @@ bool EventSeries::is_repeated(const std::string& occurrence) {
 
 bool EventSeries::take_token(MonotonicTime now) {
   if (!token_at_) token_at_ = now;
-  while (now - *token_at_ >= kPerNew) {
-    if (tokens_ >= kBurst) {
+  while (now - *token_at_ >= rate_.per_new) {
+    if (tokens_ >= rate_.burst) {
       token_at_ = now;
       break;
     }
     ++tokens_;
-    *token_at_ += kPerNew;
+    *token_at_ += rate_.per_new;
   }
   if (tokens_ == 0) return false;
   --tokens_;
@@ -53,6 +53,11 @@ EventSeries::Series* EventSeries::find(const EventSubject& subject, std::string_
   if (now - found->last < kSeriesEndsAfter || found->waits() || found->sent > 0) return &*found;
   series_.erase(found);
   return nullptr;
+}
+
+bool EventSeries::all_reported() const {
+  return std::ranges::none_of(series_,
+                              [](const Series& each) { return each.sent > 0 || each.waits(); });
 }
 
 bool EventSeries::make_room() {

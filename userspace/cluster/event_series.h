@@ -40,10 +40,21 @@ class EventSeries final : public RequestSource {
   // New Events at once, and afterwards.
   static constexpr int kBurst = 25;
   static constexpr Duration kPerNew = std::chrono::seconds(15);
+  struct Rate {
+    int burst = kBurst;
+    Duration per_new = kPerNew;
+  };
 
   // `wall`: seconds of the wall clock. `chance` returns numbers in [0, 1).
+  EventSeries(std::string node, std::function<std::int64_t()> wall, std::function<double()> chance,
+              Rate rate)
+      : node_(std::move(node)),
+        wall_(std::move(wall)),
+        chance_(std::move(chance)),
+        rate_(rate),
+        tokens_(rate.burst) {}
   EventSeries(std::string node, std::function<std::int64_t()> wall, std::function<double()> chance)
-      : node_(std::move(node)), wall_(std::move(wall)), chance_(std::move(chance)) {}
+      : EventSeries(std::move(node), std::move(wall), std::move(chance), Rate{}) {}
 
   // `occurrence` identifies what happened, if it may be reported twice; empty: it is not.
   void add(const ClusterEvent& event, const std::string& occurrence, MonotonicTime now);
@@ -51,6 +62,8 @@ class EventSeries final : public RequestSource {
   void answered(std::string_view key, const kubernetes::ResponseHead& head, std::string_view body,
                 const std::optional<Error>& failure, MonotonicTime now) override;
   [[nodiscard]] std::optional<MonotonicTime> due() const override;
+  // Whether the server has all of them.
+  [[nodiscard]] bool all_reported() const;
   // Occurrences that no Event reports.
   [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
   // Why the last request had no success; empty: it had.
@@ -86,9 +99,10 @@ class EventSeries final : public RequestSource {
   const std::string node_;
   const std::function<std::int64_t()> wall_;
   const std::function<double()> chance_;
+  const Rate rate_;
   std::deque<Series> series_;
   std::deque<std::string> occurrences_;  // the last kMax
-  int tokens_ = kBurst;
+  int tokens_;
   std::optional<MonotonicTime> token_at_;  // when the last one was added
   std::uint64_t made_ = 0;
   std::uint64_t dropped_ = 0;

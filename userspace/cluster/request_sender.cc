@@ -22,7 +22,7 @@ void RequestSender::advance() {
   while (has_room()) {
     const auto request = source_.next(clock_.now());
     if (!request) return;
-    auto sent = std::make_unique<Sent>();
+    auto sent = std::make_unique<Sent>(answer_bytes_max_);
     const auto id = client_.start(request->http, sent->answer);
     if (!id) {
       source_.answered(request->key, {}, "", id.error(), clock_.now());

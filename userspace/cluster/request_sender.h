@@ -18,8 +18,13 @@ class RequestSender {
  public:
   // At most `requests_max` at the same time. All others outlive this.
   RequestSender(kubernetes::HttpClient& client, RequestSource& source, const Clock& clock,
-                std::size_t requests_max)
-      : client_(client), source_(source), clock_(clock), requests_max_(requests_max) {}
+                std::size_t requests_max,
+                std::size_t answer_bytes_max = kubernetes::AnswerCollector::kBytesMax)
+      : client_(client),
+        source_(source),
+        clock_(clock),
+        requests_max_(requests_max),
+        answer_bytes_max_(answer_bytes_max) {}
   RequestSender(const RequestSender&) = delete;
   RequestSender& operator=(const RequestSender&) = delete;
   ~RequestSender();
@@ -33,6 +38,8 @@ class RequestSender {
 
  private:
   struct Sent {
+    explicit Sent(std::size_t bytes_max) : answer(bytes_max) {}
+
     kubernetes::HttpClient::RequestId id = 0;
     kubernetes::AnswerCollector answer;
   };
@@ -43,6 +50,7 @@ class RequestSender {
   RequestSource& source_;
   const Clock& clock_;
   const std::size_t requests_max_;
+  const std::size_t answer_bytes_max_;
   std::map<std::string, std::unique_ptr<Sent>> sent_;  // by key
 };
 

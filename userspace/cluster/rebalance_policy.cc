@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/rebalance_policy.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "descheduler/descheduler_policy.h"
+#include "text/json_value.h"
+
+namespace forestall::cluster {
+namespace {
+
+template <typename Test>
+bool any_plugin(const rebalance::Policy& policy, Test test) {
+  return std::ranges::any_of(policy.profiles, [&test](const rebalance::Profile& profile) {
+    return std::ranges::any_of(profile.deschedule, test) ||
+           std::ranges::any_of(profile.balance, test);
+  });
+}
+
+}  // namespace
+
+Result<rebalance::Policy> read_policy(const std::string& file, const std::string& text,
+                                      const std::string& compat,
+                                      const std::vector<rebalance::PriorityClass>* classes) {
+  text::Findings findings;
+  auto read = descheduler::parse_descheduler_policy(file, text, classes, findings);
+  if (!read || !findings.errors.empty()) return error(text::format(findings.errors));
+  rebalance::Policy policy = std::move(read->policy);
+  if (compat == "fixed") policy.corrections = rebalance::Corrections::all();
+  if (compat == "upstream") policy.corrections = rebalance::Corrections::none();
+  return policy;
+}
+
+std::optional<std::int64_t> grace_of(const std::string& file, const std::string& text) {
+  text::Findings findings;
+  const auto read = descheduler::parse_descheduler_policy(file, text, nullptr, findings);
+  if (!read) return std::nullopt;
+  const auto document = text::JsonDocument::parse(read->effective);
+  if (!document) return std::nullopt;
+  const auto grace = document->root().find("gracePeriodSeconds");
+  if (!grace || !*grace) return std::nullopt;
+  const auto seconds = (*grace)->integer();
+  return seconds ? std::optional(*seconds) : std::nullopt;
+}
+
+Result<void> check_policy_sources(const rebalance::Policy& policy) {
+  const bool prometheus = any_plugin(policy, [](const rebalance::ProfilePlugin& plugin) {
+    const auto* args = std::get_if<rebalance::LowNodeUtilizationArgs>(&plugin.args);
+    return args != nullptr && args->metrics == rebalance::MetricsSource::prometheus;
+  });
+  if (!prometheus) return {};
+  return error(
+      "the policy reads metrics of Prometheus, which `forestall rebalance` has in plans from files "
+      "only; use the plugin NodePressure or the source KubernetesMetrics");
+}
+
+bool uses_node_reports(const rebalance::Policy& policy) {
+  return any_plugin(policy, [](const rebalance::ProfilePlugin& plugin) {
+    return std::holds_alternative<rebalance::NodePressureArgs>(plugin.args);
+  });
+}
+
+}  // namespace forestall::cluster

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The DeschedulerPolicy of a rebalancer in a cluster.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "rebalance/policy.h"
+#include "rebalance/snapshot.h"
+
+namespace forestall::cluster {
+
+// `compat`: "upstream", "fixed" or empty: as the policy has it. `classes` resolve priority
+// thresholds by name; null: names are kept. Errors: all of the policy.
+[[nodiscard]] Result<rebalance::Policy> read_policy(
+    const std::string& file, const std::string& text, const std::string& compat,
+    const std::vector<rebalance::PriorityClass>* classes);
+// Its gracePeriodSeconds; nothing: it has none, or cannot be read.
+[[nodiscard]] std::optional<std::int64_t> grace_of(const std::string& file,
+                                                   const std::string& text);
+// Errors: the policy needs a source of metrics that a rebalancer in a cluster does not have.
+[[nodiscard]] Result<void> check_policy_sources(const rebalance::Policy& policy);
+// Whether a plugin reads NodeReports.
+[[nodiscard]] bool uses_node_reports(const rebalance::Policy& policy);
+
+}  // namespace forestall::cluster

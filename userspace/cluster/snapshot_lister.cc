@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/snapshot_lister.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kubernetes/api_status.h"
+#include "kubernetes/retry_after.h"
+#include "kubernetes/url.h"
+#include "text/json_value.h"
+
+namespace forestall::cluster {
+namespace {
+
+constexpr Duration kPageLongest = std::chrono::seconds(60);
+constexpr int kMissing = 404;
+constexpr int kNotServed = 503;  // of an aggregated API without its server
+
+}  // namespace
+
+std::vector<ListedKind> kinds_for_plan(bool metrics, bool reports) {
+  std::vector<ListedKind> kinds{
+      {"/api/v1/nodes"},
+      {"/api/v1/pods"},
+      {"/api/v1/namespaces"},
+      {"/apis/policy/v1/poddisruptionbudgets", "/apis/policy/v1beta1/poddisruptionbudgets"},
+      {"/apis/scheduling.k8s.io/v1/priorityclasses"},
+      {"/api/v1/persistentvolumeclaims"},
+      {"/api/v1/persistentvolumes"},
+  };
+  if (metrics) {
+    kinds.push_back({"/apis/metrics.k8s.io/v1beta1/nodes", "", true});
+    kinds.push_back({"/apis/metrics.k8s.io/v1beta1/pods", "", true});
+  }
+  if (reports) kinds.push_back(kinds_of_reports().front());
+  return kinds;
+}
+
+std::vector<ListedKind> kinds_of_reports() {
+  return {{"/apis/forestall.dev/v1alpha1/nodereports", "", true}};
+}
+
+void SnapshotLister::begin(std::vector<ListedKind> kinds, MonotonicTime now) {
+  std::ranges::reverse(kinds);
+  kinds_ = std::move(kinds);
+  reader_.emplace();
+  failure_.clear();
+  bytes_ = 0;
+  continue_.clear();
+  old_ = false;
+  sent_ = false;
+  attempts_ = 0;
+  backoff_.reset();
+  not_before_ = now;
+  ++run_;
+}
+
+void SnapshotLister::cancel() {
+  kinds_.clear();
+  reader_.reset();
+  sent_ = false;
+  ++run_;
+}
+
+rebalance::Snapshot SnapshotLister::take(std::int64_t wall_ns) {
+  rebalance::Snapshot snapshot = reader_->take(wall_ns);
+  reader_.reset();
+  return snapshot;
+}
+
+std::optional<KeyedRequest> SnapshotLister::next(MonotonicTime now) {
+  if (kinds_.empty() || sent_ || now < not_before_) return std::nullopt;
+  const ListedKind& kind = kinds_.back();
+  kubernetes::OutgoingRequest request;
+  request.target = fmt::format("{}?limit={}", old_ ? kind.old_path : kind.path, kPageSize);
+  if (!continue_.empty()) request.target += "&continue=" + kubernetes::percent_encoded(continue_);
+  request.longest = kPageLongest;
+  sent_ = true;
+  ++attempts_;
+  return KeyedRequest{std::to_string(run_), std::move(request)};
+}
+
+void SnapshotLister::answered(std::string_view key, const kubernetes::ResponseHead& head,
+                              std::string_view body, const std::optional<Error>& failure,
+                              MonotonicTime now) {
+  if (key != std::to_string(run_) || kinds_.empty()) return;
+  sent_ = false;
+  if (!failure && head.code == 200) {
+    const auto added = add_page(body);
+    if (!added) return fail(kubernetes::bounded_text(added.error().text()));
+    attempts_ = 0;
+    backoff_.reset();
+    if (continue_.empty()) next_kind();
+    return;
+  }
+  const kubernetes::ApiStatus status = kubernetes::parse_api_status(head.code, body);
+  const std::string problem = failure ? kubernetes::bounded_text(failure->text()) : status.text();
+  const ListedKind& kind = kinds_.back();
+  const bool absent =
+      !failure && (head.code == kMissing || (kind.optional && head.code == kNotServed));
+  if (absent) return missing(problem);
+  const bool transient = failure || head.code == 429 || head.code == 401 || head.code >= 500;
+  if (!transient || attempts_ >= kAttemptsMax) return fail(problem);
+  const auto wanted = status.retry_after
+                          ? status.retry_after
+                          : kubernetes::parse_retry_after(head.retry_after, head.date);
+  not_before_ = now + std::max(backoff_.next(chance_()), wanted.value_or(Duration::zero()));
+}
+
+void SnapshotLister::missing(std::string problem) {
+  const ListedKind& kind = kinds_.back();
+  attempts_ = 0;
+  if (!old_ && !kind.old_path.empty()) {
+    old_ = true;
+    return;
+  }
+  if (!kind.optional) return fail(problem);
+  next_kind();
+}
+
+void SnapshotLister::next_kind() {
+  kinds_.pop_back();
+  continue_.clear();
+  old_ = false;
+}
+
+void SnapshotLister::fail(const std::string& problem) {
+  const ListedKind& kind = kinds_.back();
+  failure_ = fmt::format("GET {}: {}", old_ ? kind.old_path : kind.path, problem);
+  kinds_.clear();
+  reader_.reset();
+}
+
+Result<void> SnapshotLister::add_page(std::string_view body) {
+  bytes_ += body.size();
+  if (bytes_ > kBytesMax) return error("the lists are larger than 4 GiB");
+  {
+    const auto document = TRY(text::JsonDocument::parse(body));
+    const auto metadata = TRY(document.root().find("metadata"));
+    continue_ = metadata ? TRY(metadata->text("continue")) : "";
+  }
+  std::string text;
+  text.reserve(body.size() + descheduler::ClusterSnapshotReader::kJsonPadding);
+  text = body;
+  return reader_->add(std::move(text));
+}
+
+std::optional<MonotonicTime> SnapshotLister::due() const {
+  if (kinds_.empty() || sent_) return std::nullopt;
+  return not_before_;
+}
+
+}  // namespace forestall::cluster

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the state of a cluster for a plan: lists, page by page, one request after the other. A
+// state machine without I/O. All evictions name UIDs, so lists of slightly different times do no
+// harm.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "cluster/request_source.h"
+#include "descheduler/cluster_snapshot.h"
+#include "kubernetes/backoff.h"
+#include "rebalance/snapshot.h"
+
+namespace forestall::cluster {
+
+struct ListedKind {
+  std::string path;
+  std::string old_path = {};  // of servers without `path`; empty: none
+  bool optional = false;      // a server may have no such kind
+};
+
+// What the policy needs. `metrics`: of metrics.k8s.io; `reports`: NodeReports.
+[[nodiscard]] std::vector<ListedKind> kinds_for_plan(bool metrics, bool reports);
+
+[[nodiscard]] std::vector<ListedKind> kinds_of_reports();
+
+class SnapshotLister final : public RequestSource {
+ public:
+  static constexpr int kPageSize = 500;
+  // Of one page: an object has at most 1.5 MiB, and few have more than 20 KiB.
+  static constexpr std::size_t kPageBytesMax = std::size_t{64} << 20;
+  // Of all pages, as the offline command.
+  static constexpr std::uint64_t kBytesMax = std::uint64_t{4} << 30;
+  static constexpr int kAttemptsMax = 4;  // for one page
+
+  // `chance` returns numbers in [0, 1).
+  explicit SnapshotLister(std::function<double()> chance) : chance_(std::move(chance)) {}
+
+  // Begins, in place of lists that were not complete.
+  void begin(std::vector<ListedKind> kinds, MonotonicTime now);
+  void cancel();
+  // Whether there is nothing to list (any more).
+  [[nodiscard]] bool done() const { return kinds_.empty(); }
+  // Why it ended without a snapshot; empty: it did not.
+  [[nodiscard]] const std::string& failure() const { return failure_; }
+  // REQUIRES: done(), without failure(); called once.
+  [[nodiscard]] rebalance::Snapshot take(std::int64_t wall_ns);
+
+  [[nodiscard]] std::optional<KeyedRequest> next(MonotonicTime now) override;
+  void answered(std::string_view key, const kubernetes::ResponseHead& head, std::string_view body,
+                const std::optional<Error>& failure, MonotonicTime now) override;
+  [[nodiscard]] std::optional<MonotonicTime> due() const override;
+
+ private:
+  [[nodiscard]] Result<void> add_page(std::string_view body);
+  void missing(std::string problem);
+  void next_kind();
+  void fail(const std::string& problem);
+
+  const std::function<double()> chance_;
+  std::vector<ListedKind> kinds_;  // the last one is listed now
+  std::optional<descheduler::ClusterSnapshotReader> reader_;
+  std::string continue_;
+  bool old_ = false;  // the path of the kind that is listed now
+  bool sent_ = false;
+  int attempts_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t run_ = 0;  // answers of earlier runs are void
+  MonotonicTime not_before_{};
+  kubernetes::Backoff backoff_;
+  std::string failure_;
+};
+
+}  // namespace forestall::cluster

@@ -102,7 +102,9 @@ TEST(Log, AFullPipeDoesNotBlockTheOtherStream) {
   output.drain_in_background();
 }
 
-TEST(Log, AFullPipeDoesNotKeepTheProgramFromItsEnd) {
+// A suite of its own, which ctest runs as a process of its own: TSan ends the child of a process
+// that had threads as soon as the child starts one.
+TEST(LogAtExit, AFullPipeDoesNotKeepTheProgram) {
   std::fputs("unwritten text that a child must not inherit\n", stdout);
   test::Child program([] {
     BlockedStream output(STDOUT_FILENO);

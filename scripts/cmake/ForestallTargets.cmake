@@ -36,6 +36,9 @@ if(FORESTALL_SANITIZE)
   if(FORESTALL_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     target_compile_definitions(forestall_flags INTERFACE __SANITIZE_ADDRESS__) # as g++ has it
   endif()
+  if(FORESTALL_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_compile_definitions(forestall_flags INTERFACE __SANITIZE_THREAD__) # as g++ has it
+  endif()
   target_link_options(forestall_flags INTERFACE "-fsanitize=${FORESTALL_SANITIZE}")
   # Tests run once: optimizing them takes longer than they do.
   target_compile_options(forestall_flags INTERFACE

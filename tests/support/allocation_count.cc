@@ -11,6 +11,15 @@ std::atomic<std::uint64_t> allocations{0};
 
 }  // namespace
 
+#if defined(__SANITIZE_THREAD__) && defined(__clang__)
+
+// clang's TSan refuses a second operator new. It calls this for each allocation, malloc() included.
+extern "C" void __sanitizer_malloc_hook(const volatile void*, std::size_t) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+}
+
+#else
+
 // Outside of ASan, all other forms of operator new call these. ASan replaces each form separately,
 // so every form that the library uses is here, and none is freed by another's delete. In a separate
 // file, so that no compiler inlines them and warns that free() does not match new.
@@ -57,6 +66,8 @@ void operator delete[](void* memory, std::size_t) noexcept {
 void operator delete[](void* memory, const std::nothrow_t&) noexcept {
   std::free(memory);
 }
+
+#endif
 
 namespace forestall::test {
 

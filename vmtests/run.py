@@ -103,7 +103,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     add("--list", action="store_true", help="print environments and cases, run nothing")
     add("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), metavar="N",
         help="guests at once (default: %(default)s)")  # fmt: skip
-    add("--memory", type=int, default=1536, metavar="MIB", help="of a guest (default: %(default)s)")
+    add("--memory", type=int, default=768, metavar="MIB", help="of a guest (default: %(default)s)")
     add("--cpus", type=int, default=2, metavar="N", help="of a guest (default: %(default)s)")
     add("--timeout", type=float, default=300, metavar="S", help="for one case (default: 300)")
     add("--bound", type=float, default=2700, metavar="S", help="for one guest (default: 2700)")

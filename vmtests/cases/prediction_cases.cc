@@ -165,7 +165,7 @@ TEST_F(PredictionWithSwap, MemoryCgroups) {
   ForestShape shape;
   shape.most_pages = 1024;
   shape.corners = false;
-  run(30, shape, [](ProcessForest&, OomTrials& trials) {
+  run(16, shape, [](ProcessForest&, OomTrials& trials) {
     trials.swap(mib(4));
     return trials.fill_memcg(trials.any_path());
   });

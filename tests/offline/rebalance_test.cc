@@ -133,6 +133,25 @@ TEST(RebalanceCommand, PrintsTheEvictionsAsText) {
   EXPECT_THAT(ran.output, HasSubstr("d/a"));
 }
 
+TEST(RebalanceCommand, NeedsFilesOrACluster) {
+  const TempTree tree = files();
+  const auto errors_of = [&tree](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"rebalance", "--policy-config-file", tree / "policy.yaml"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ran ran = run_forestall(arguments);
+    EXPECT_EQ(ran.exit_code, 2);
+    return ran.errors;
+  };
+  EXPECT_THAT(errors_of({}), HasSubstr("use --kubeconfig FILE, or --cluster FILE"));
+  EXPECT_THAT(errors_of({"-o", "json"}), HasSubstr("use --cluster FILE"));
+  EXPECT_THAT(errors_of({"--metrics", "m.json"}), HasSubstr("--metrics requires --cluster"));
+  EXPECT_THAT(errors_of({"--leader-elect"}), HasSubstr("requires --descheduling-interval"));
+  EXPECT_THAT(errors_of({"--cluster", "c.json", "--descheduling-interval", "5m"}),
+              HasSubstr("--cluster excludes --descheduling-interval"));
+  EXPECT_THAT(errors_of({"--kubeconfig", tree / "nodes.json", "--descheduling-interval", "-1s"}),
+              HasSubstr("--descheduling-interval"));
+}
+
 TEST(RebalanceCommand, RefusesFilesWithThePlaceOfEachMistake) {
   const TempTree tree{{"policy.yaml", "profiles:\n- name: q\n  pluginConfig:\n  - name: X\n"},
                       {"pods.json", "{\"kind\": \"Pod\"}"}};

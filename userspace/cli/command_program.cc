@@ -21,10 +21,11 @@ std::string_view companion_of(const CommandLine& line) {
     case Subcommand::rules:
     case Subcommand::import_oomd:
     case Subcommand::earlyoom:
-    case Subcommand::rebalance:
     case Subcommand::replay:
     case Subcommand::diff:
     case Subcommand::report: return kOfflineProgram;
+    case Subcommand::rebalance:
+      return line.rebalance.in_cluster() ? "forestall-cluster" : kOfflineProgram;
     case Subcommand::qos: return line.memory_qos.enabled ? kOfflineProgram : "";
     case Subcommand::check_config: return checks_other_files(line) ? kOfflineProgram : "";
     case Subcommand::agent:

@@ -10,7 +10,8 @@ namespace forestall::cli {
 namespace {
 
 constexpr const char* kClusterHelp =
-    "State of the cluster, as `kubectl get -A -o json` prints nodes, pods, namespaces, "
+    "Plan from files: the state of the cluster, as `kubectl get -A -o json` prints nodes, pods, "
+    "namespaces, "
     "poddisruptionbudgets, priorityclasses, persistentvolumeclaims, persistentvolumes, replicasets "
     "and nodereports; may be repeated";
 
@@ -63,16 +64,50 @@ void describe_simulate(CLI::App& command, SimulateOptions& options) {
                    "held it; without, the scheduler places them");
 }
 
+void describe_run(CLI::App& command, RebalanceRunOptions& run, CLI::Option* files) {
+  constexpr const char* kGroup = "In a cluster";
+  const auto add = [&](const char* name, std::string& value, const char* form, const char* help,
+                       CLI::Option* needed) {
+    CLI::Option* const added =
+        command.add_option(name, value, help)->option_text(form)->group(kGroup);
+    return needed == nullptr ? added->excludes(files) : added->needs(needed);
+  };
+  CLI::Option* const kubeconfig =
+      add("--kubeconfig", run.kubeconfig, "FILE",
+          "Where the API server is (default: the pod's service account)", nullptr);
+  add("--context", run.context, "NAME", "Context of the kubeconfig (default: its current-context)",
+      kubeconfig);
+  CLI::Option* const interval =
+      add("--descheduling-interval", run.interval, "DURATION",
+          "From the begin of a plan to that of the next (default: 0, one plan)", nullptr);
+  CLI::Option* const elect =
+      command
+          .add_flag("--leader-elect", run.leader_elect,
+                    "Evict only while this process holds a Lease; ignored in a dry run")
+          ->group(kGroup)
+          ->needs(interval);
+  add("--leader-elect-lease-duration", run.lease_duration, "DURATION",
+      "How long other processes wait after the last renewal (default: 137s)", elect);
+  add("--leader-elect-renew-deadline", run.renew_deadline, "DURATION",
+      "How long the leader evicts after its last renewal (default: 107s)", elect);
+  add("--leader-elect-retry-period", run.retry_period, "DURATION",
+      "Between two attempts to renew or to acquire (default: 26s)", elect);
+  add("--leader-elect-resource-name", run.lease_name, "NAME",
+      "Name of the Lease (default: descheduler)", elect);
+  add("--leader-elect-resource-namespace", run.lease_namespace, "NAMESPACE",
+      "Namespace of the Lease (default: kube-system)", elect);
+}
+
 }  // namespace
 
 void describe_rebalance(CLI::App& command, CommandLine& line) {
   RebalanceOptions& options = line.rebalance;
   CLI::Option* const policy = add_policy(command, options)->required();
-  CLI::Option* const cluster =
-      add_files(command, "--cluster", options.cluster, kClusterHelp)->required();
+  CLI::Option* const cluster = add_files(command, "--cluster", options.cluster, kClusterHelp);
   add_files(command, "--metrics", options.metrics,
             "NodeMetrics and PodMetrics as `kubectl get --raw /apis/metrics.k8s.io/v1beta1/...` "
-            "prints them, in the order of their collection, or answers of Prometheus");
+            "prints them, in the order of their collection, or answers of Prometheus")
+      ->needs(cluster);
   command
       .add_option("--compat", options.compat,
                   "upstream: decide exactly as the descheduler; fixed: correct its known faults, "
@@ -83,23 +118,25 @@ void describe_rebalance(CLI::App& command, CommandLine& line) {
       .add_option("--history", options.history,
                   "What an earlier plan printed with -o json: pods that its moves concern are not "
                   "moved again within the policy's pacing")
-      ->option_text("FILE");
+      ->option_text("FILE")
+      ->needs(cluster);
   command.add_flag("--dry-run", options.dry_run,
-                   "Accepted for compatibility: a plan from files never evicts");
+                   "Log the plan and evict nothing; a plan from files never evicts");
   command
       .add_option("--now", options.now,
                   "The time for which the plan is made, such as 2026-01-02T15:04:05Z (default: "
                   "the time of day)")
-      ->option_text("TIME");
+      ->option_text("TIME")
+      ->needs(cluster);
+  describe_run(command, options.run, cluster);
   CLI::App& simulate = *command.add_subcommand(
       "simulate", "Play a synthetic cluster through policies over hours, side by side");
   // Of the options so far it has none; -o follows later and falls through to the command.
   for (CLI::Option* const each : command.get_options()) {
     if (each != command.get_help_ptr()) simulate.excludes(each);
   }
-  simulate.preparse_callback([policy, cluster, &options](std::size_t) {
+  simulate.preparse_callback([policy, &options](std::size_t) {
     policy->required(false);
-    cluster->required(false);
     options.simulate.enabled = true;
   });
   simulate.group("Subcommands");

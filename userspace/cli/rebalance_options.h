@@ -27,16 +27,32 @@ struct SimulateOptions {
   bool placeholders = false;             // replacements run where room was booked
 };
 
+// Of `rebalance` in a cluster. Durations as Go writes them; empty: not given.
+struct RebalanceRunOptions {
+  std::string kubeconfig;
+  std::string context;
+  std::string interval;
+  bool leader_elect = false;
+  std::string lease_duration;
+  std::string renew_deadline;
+  std::string retry_period;
+  std::string lease_name;
+  std::string lease_namespace;
+};
+
 // Of `rebalance`, and of `check-config` with a DeschedulerPolicy.
 struct RebalanceOptions {
   std::string policy;                // DeschedulerPolicy; empty in check-config: another check
-  std::vector<std::string> cluster;  // files with API objects
+  std::vector<std::string> cluster;  // files with API objects; none: in a cluster
   std::vector<std::string> metrics;
   std::string history;   // moves of earlier plans; empty: none
   std::string now;       // RFC 3339; empty: the time of day
   std::string compat;    // "upstream", "fixed"; empty: as the policy has it
   bool dry_run = false;  // a plan from files evicts nothing in any case
+  RebalanceRunOptions run;
   SimulateOptions simulate;
+
+  [[nodiscard]] bool in_cluster() const { return cluster.empty() && !simulate.enabled; }
 };
 
 void describe_rebalance(CLI::App& command, CommandLine& line);

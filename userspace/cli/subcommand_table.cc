@@ -85,7 +85,7 @@ constexpr SubcommandRow kSubcommands[] = {
     {Subcommand::admit, kOffline, "admit", kOutput, describe_admit,
      "Check whether pods are admitted under pressure, and what they preempt"},
     {Subcommand::rebalance, kOffline, "rebalance", kOutput, describe_rebalance,
-     "Plan which pods to move from their nodes, by a DeschedulerPolicy"},
+     "Move pods from their nodes by a DeschedulerPolicy, or plan it from files"},
     {Subcommand::replay, kOffline, "replay", kSettings, describe_replay,
      "Repeat the decisions of a recording, or decide on observations"},
     {Subcommand::diff, kOffline, "diff", kOutput, describe_diff,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// forestall-cluster, which `forestall cluster` and `kubectl forestall` execute. It is a separate
-// program because the agent may kill and must have no network, and this one has the network and
-// must not be able to kill.
+// forestall-cluster, which `forestall cluster`, `forestall rebalance` in a cluster and `kubectl
+// forestall` execute. It is a separate program because the agent may kill and must have no network,
+// and this one has the network and must not be able to kill.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -16,6 +16,7 @@
 #include "cli/exit_code.h"
 #include "cluster/app.h"
 #include "cluster/kubectl_command.h"
+#include "cluster/rebalance_command.h"
 
 namespace forestall::cluster {
 namespace {
@@ -26,19 +27,26 @@ std::string variable(const char* name) {
 }
 
 int fail(const std::string& problem, int exit_code) {
-  fmt::print(stderr, "forestall cluster: {}\n", printable_lines(problem));
+  fmt::print(stderr, "forestall: {}\n", printable_lines(problem));
   return exit_code;
 }
 
-int run(const std::vector<std::string>& arguments) {
-  if (!arguments.empty() && arguments.front() == "kubectl") {
-    return run_kubectl({arguments.begin() + 1, arguments.end()});
-  }
-  cli::CommandLine line;
-  if (const auto exit_code = parse_command_line(arguments, line)) return *exit_code;
-  if (line.subcommand != cli::Subcommand::cluster) {
-    return fail("this program is run by `forestall cluster`", cli::kExitUsage);
-  }
+Result<kubernetes::Access> access_by(const std::string& kubeconfig, const std::string& context) {
+  if (!kubeconfig.empty()) return kubernetes::read_kubeconfig(kubeconfig, context);
+  return kubernetes::in_cluster_access(variable("KUBERNETES_SERVICE_HOST"),
+                                       variable("KUBERNETES_SERVICE_PORT"));
+}
+
+// Blocks the signals that end the process, in the log's thread too, which inherits the mask.
+void block_end_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+int run_node(const cli::CommandLine& line) {
   const cli::ClusterOptions& given = line.cluster;
   AppOptions options;
   options.node = given.node.empty() ? variable("NODE_NAME") : given.node;
@@ -47,20 +55,12 @@ int run(const std::vector<std::string>& arguments) {
                 cli::kExitUsage);
   }
   options.socket = cli::agent_socket(line.options);
-  auto access = given.kubeconfig.empty()
-                    ? kubernetes::in_cluster_access(variable("KUBERNETES_SERVICE_HOST"),
-                                                    variable("KUBERNETES_SERVICE_PORT"))
-                    : kubernetes::read_kubeconfig(given.kubeconfig, given.context);
+  auto access = access_by(given.kubeconfig, given.context);
   if (!access) return fail(access.error().text(), cli::kExitFailed);
   options.access = *std::move(access);
   if (given.pdb == "respect") options.budgets = DisruptionBudgets::respect;
   options.taint = given.taint;
-  // Before the log's thread, which inherits it.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  block_end_signals();
   exports::Log log(
       exports::Log::Stream::standard_error, true, exports::LogLevel::info, [] {},
       exports::default_log_format());
@@ -74,6 +74,44 @@ int run(const std::vector<std::string>& arguments) {
   return ran ? cli::kExitOk : fail(ran.error().text(), cli::kExitFailed);
 }
 
+int run_rebalance(const cli::CommandLine& line) {
+  const cli::RebalanceRunOptions& given = line.rebalance.run;
+  if (line.options.output == cli::OutputFormat::json) {
+    return fail("-o json prints a plan from files; use --cluster FILE", cli::kExitUsage);
+  }
+  if (given.kubeconfig.empty() && variable("KUBERNETES_SERVICE_HOST").empty()) {
+    return fail(
+        "not in a pod of a cluster (KUBERNETES_SERVICE_HOST is not set); use --kubeconfig FILE, or "
+        "--cluster FILE for a plan from files",
+        cli::kExitUsage);
+  }
+  auto options = rebalancer_options(line.rebalance, process_identity());
+  if (!options) return fail(options.error().text(), cli::kExitUsage);
+  auto access = access_by(given.kubeconfig, given.context);
+  if (!access) return fail(access.error().text(), cli::kExitFailed);
+  options->access = *std::move(access);
+  block_end_signals();
+  exports::Log log(
+      exports::Log::Stream::standard_error, true, exports::LogLevel::info, [] {},
+      exports::default_log_format());
+  const auto ran = run_rebalancer(*options, log);
+  return ran ? cli::kExitOk : fail(ran.error().text(), cli::kExitFailed);
+}
+
+int run(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments.front() == "kubectl") {
+    return run_kubectl({arguments.begin() + 1, arguments.end()});
+  }
+  cli::CommandLine line;
+  if (const auto exit_code = parse_command_line(arguments, line)) return *exit_code;
+  if (line.subcommand == cli::Subcommand::cluster) return run_node(line);
+  if (line.subcommand == cli::Subcommand::rebalance && line.rebalance.in_cluster()) {
+    return run_rebalance(line);
+  }
+  return fail("this program is run by `forestall cluster` and `forestall rebalance`",
+              cli::kExitUsage);
+}
+
 }  // namespace
 }  // namespace forestall::cluster
 
@@ -82,7 +120,7 @@ int main(int argc, char** argv) {
   try {
     return forestall::cluster::run({argv + 1, argv + argc});
   } catch (const std::exception& failure) {
-    std::fprintf(stderr, "forestall cluster: %s\n", failure.what());
+    std::fprintf(stderr, "forestall: %s\n", failure.what());
     return forestall::cli::kExitFailed;
   }
 }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/rebalance_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <random>
+#include <utility>
+
+#include "cli/pod_input.h"
+#include "intake/amounts.h"
+
+namespace forestall::cluster {
+namespace {
+
+Result<void> set_duration(const char* option, const std::string& text, Duration least,
+                          Duration& value) {
+  constexpr Duration kMost = std::chrono::hours(24);
+  if (text.empty()) return {};
+  const auto read = intake::parse_duration_within(text, least, kMost);
+  if (!read) return read.error().in(option);
+  value = *read;
+  return {};
+}
+
+Result<LeaseOptions> lease_options(const cli::RebalanceRunOptions& given,
+                                   const std::string& identity) {
+  constexpr Duration kLeast = std::chrono::milliseconds(100);
+  LeaseOptions lease;
+  lease.identity = identity;
+  if (!given.lease_name.empty()) lease.name = given.lease_name;
+  if (!given.lease_namespace.empty()) lease.lease_namespace = given.lease_namespace;
+  TRY(set_duration("--leader-elect-lease-duration", given.lease_duration, kLeast, lease.lease));
+  TRY(set_duration("--leader-elect-renew-deadline", given.renew_deadline, kLeast, lease.renew));
+  TRY(set_duration("--leader-elect-retry-period", given.retry_period, kLeast, lease.retry));
+  if (lease.lease > lease.renew && lease.renew > lease.retry) return lease;
+  return error(
+      "--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline, and that "
+      "longer than --leader-elect-retry-period");
+}
+
+}  // namespace
+
+Result<RebalancerOptions> rebalancer_options(const cli::RebalanceOptions& given,
+                                             const std::string& identity) {
+  RebalancerOptions options;
+  options.identity = identity;
+  options.policy_file = given.policy;
+  options.policy = TRY(cli::read_input(given.policy));
+  options.compat = given.compat;
+  options.dry_run = given.dry_run;
+  TRY(set_duration("--descheduling-interval", given.run.interval, Duration::zero(),
+                   options.interval));
+  // As the descheduler: a dry run needs no election.
+  if (!given.run.leader_elect || given.dry_run) return options;
+  if (options.interval == Duration::zero()) {
+    return error("leaderElection must be used with deschedulingInterval");
+  }
+  options.lease = TRY(lease_options(given.run, identity));
+  return options;
+}
+
+std::string process_identity() {
+  constexpr std::size_t kLongest = 256;
+  std::array<char, kLongest> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  std::random_device device;
+  return fmt::format("{}_{:08x}-{:08x}-{:08x}", host.data(), device(), device(), device());
+}
+
+}  // namespace forestall::cluster

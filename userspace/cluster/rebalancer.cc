@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/rebalancer.h"
+
+#include <fmt/format.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <random>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "base/unique_fd.h"
+#include "cluster/rebalance_policy.h"
+#include "rebalance/rebalance.h"
+
+namespace forestall::cluster {
+namespace {
+
+using exports::LogLevel;
+using exports::LogLine;
+
+constexpr std::size_t kReportListsMax = 6;
+constexpr Duration kReleaseLongest = std::chrono::seconds(5);
+// An Event for each eviction of a large plan.
+constexpr EventSeries::Rate kEventRate{.burst = 1000, .per_new = std::chrono::milliseconds(100)};
+
+std::int64_t wall_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+std::int64_t wall_seconds() {
+  return wall_ns() / 1'000'000'000;
+}
+std::int64_t wall_micros() {
+  return wall_ns() / 1'000;
+}
+
+std::function<double()> chances() {
+  std::random_device device;
+  return [engine = std::mt19937_64(std::uint64_t{device()} << 32 | device())]() mutable {
+    return std::uniform_real_distribution<double>(0, 1)(engine);
+  };
+}
+
+// The next process leads `lease - renew` after this one stopped: a request that was sent before is
+// over by then.
+Duration eviction_longest(const std::optional<LeaseOptions>& lease) {
+  constexpr Duration kLongest = std::chrono::seconds(10);
+  return lease ? std::min(kLongest, lease->lease - lease->renew) : kLongest;
+}
+
+}  // namespace
+
+Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exports::Log& log,
+                       std::unique_ptr<kubernetes::HttpClient> client, rebalance::Policy policy)
+    : options_(options),
+      clock_(clock),
+      log_(log),
+      client_(std::move(client)),
+      uses_metrics_(policy.kubernetes_metrics),
+      uses_reports_(uses_node_reports(policy)),
+      lister_(chances()),
+      report_lister_(chances()),
+      evictions_(
+          {grace_of(options.policy_file, options.policy), eviction_longest(options.lease)},
+          [this] { return leads(); }, chances()),
+      events_(options.identity, wall_seconds, chances(), kEventRate),
+      list_sender_(*client_, lister_, clock, 1, SnapshotLister::kPageBytesMax),
+      report_sender_(*client_, report_lister_, clock, 1, SnapshotLister::kPageBytesMax),
+      eviction_sender_(*client_, evictions_, clock, 1),
+      event_sender_(*client_, events_, clock, EventSeries::kRequestsMax),
+      next_cycle_(clock.now()),
+      next_reports_(clock.now()) {
+  if (!options.lease) return;
+  election_.emplace(*options.lease, wall_micros, chances());
+  election_sender_.emplace(*client_, *election_, clock, 1);
+}
+
+Result<std::unique_ptr<Rebalancer>> Rebalancer::create(const RebalancerOptions& options,
+                                                       const Clock& clock, exports::Log& log) {
+  rebalance::Policy policy =
+      TRY(read_policy(options.policy_file, options.policy, options.compat, nullptr));
+  TRY(check_policy_sources(policy));
+  auto client = TRY(kubernetes::HttpClient::create(options.access));
+  return std::unique_ptr<Rebalancer>(
+      new Rebalancer(options, clock, log, std::move(client), std::move(policy)));
+}
+
+void Rebalancer::advance() {
+  if (election_sender_) election_sender_->advance();
+  eviction_sender_.advance();
+  event_sender_.advance();
+  list_sender_.advance();
+  report_sender_.advance();
+}
+
+Result<void> Rebalancer::step(int stop_fd, Duration longest) {
+  advance();
+  client_->advance();
+  advance();
+  follow_election();
+  poll_reports();
+  report_evictions();
+  if (phase_ == RunPhase::idle && !finished_ && leads() && clock_.now() >= next_cycle_) {
+    begin_cycle();
+  }
+  if (phase_ == RunPhase::listing && lister_.done()) plan();
+  if (phase_ == RunPhase::evicting && evictions_.done()) {
+    report_evictions();
+    end_cycle();
+  }
+  advance();
+  if (finished_) return {};
+  std::vector<pollfd> fds;
+  if (stop_fd >= 0) fds.push_back({stop_fd, POLLIN, 0});
+  return client_->wait(fds, std::clamp(due() - clock_.now(), Duration::zero(), longest));
+}
+
+MonotonicTime Rebalancer::due() const {
+  MonotonicTime first = clock_.now() + std::chrono::hours(1);
+  const bool leads_now = leads();
+  if (leads_now && phase_ == RunPhase::idle && !finished_) first = std::min(first, next_cycle_);
+  if (leads_now && uses_reports_ && !reads_reports_) first = std::min(first, next_reports_);
+  const auto end = election_ && leads_now ? election_->leads_until() : std::nullopt;
+  const auto election = election_sender_ ? election_sender_->due() : std::nullopt;
+  for (const auto& each : {list_sender_.due(), report_sender_.due(), eviction_sender_.due(),
+                           event_sender_.due(), election, end}) {
+    if (each) first = std::min(first, *each);
+  }
+  return first;
+}
+
+void Rebalancer::follow_election() {
+  if (!election_) return;
+  if (election_->problem() != election_problem_) {
+    election_problem_ = election_->problem();
+    if (!election_problem_.empty()) {
+      log_.write(LogLevel::warning, LogLine("lease").field("problem", election_problem_));
+    }
+  }
+  if (election_->holder() != holder_) {
+    holder_ = election_->holder();
+    log_.write(LogLevel::info, LogLine("lease").field("holder", holder_));
+  }
+  const bool leads_now = leads();
+  if (leads_now == led_) return;
+  led_ = leads_now;
+  log_.write(leads_now ? LogLevel::info : LogLevel::warning,
+             LogLine("leader").field("state", leads_now ? "leads" : "lost"));
+  next_cycle_ = clock_.now();
+  if (leads_now || phase_ == RunPhase::idle) return;
+  evictions_.abandon("the leadership is lost");
+  lister_.cancel();
+  if (phase_ == RunPhase::listing) fail_cycle("the leadership is lost");
+}
+
+void Rebalancer::poll_reports() {
+  if (!uses_reports_) return;
+  if (reads_reports_ && report_lister_.done()) {
+    reads_reports_ = false;
+    if (report_lister_.failure().empty()) {
+      reports_.push_back(report_lister_.take(wall_ns()));
+      if (reports_.size() > kReportListsMax) reports_.pop_front();
+    } else {
+      log_.write(LogLevel::warning,
+                 LogLine("node-reports").field("problem", report_lister_.failure()));
+    }
+  }
+  if (reads_reports_ || !leads() || clock_.now() < next_reports_) return;
+  next_reports_ = clock_.now() + kReportsInterval;
+  reads_reports_ = true;
+  report_lister_.begin(kinds_of_reports(), clock_.now());
+}
+
+void Rebalancer::begin_cycle() {
+  cycle_begun_ = clock_.now();
+  next_cycle_ = cycle_begun_ + options_.interval;
+  phase_ = RunPhase::listing;
+  lister_.begin(kinds_for_plan(uses_metrics_, uses_reports_), cycle_begun_);
+}
+
+void Rebalancer::add_reports(rebalance::Snapshot& snapshot) const {
+  for (const rebalance::Snapshot& each : reports_) {
+    snapshot.reports.insert(snapshot.reports.end(), each.reports.begin(), each.reports.end());
+  }
+  rebalance::sort(snapshot);
+  // A report that did not change between two lists is one report.
+  const auto same = std::ranges::unique(
+      snapshot.reports, [](const rebalance::NodeReport& a, const rebalance::NodeReport& b) {
+        return a.node == b.node && a.time_ns == b.time_ns;
+      });
+  snapshot.reports.erase(same.begin(), same.end());
+}
+
+void Rebalancer::plan() {
+  if (!lister_.failure().empty()) return fail_cycle(lister_.failure());
+  rebalance::Snapshot snapshot = lister_.take(wall_ns());
+  if (uses_reports_) add_reports(snapshot);
+  const auto policy = read_policy(options_.policy_file, options_.policy, options_.compat,
+                                  &snapshot.priority_classes);
+  if (!policy) return fail_cycle(policy.error().text());
+  const rebalance::RebalancePlan plan = rebalance::rebalance(*policy, snapshot, history_);
+  ++counts_.made;
+  std::vector<PlannedEviction> planned = evictions_of(plan, snapshot);
+  log_plan(plan, planned.size());
+  planned_.clear();
+  for (const PlannedEviction& each : planned) {
+    planned_.push_back(each.pod.pod_namespace + '/' + each.pod.name);
+  }
+  phase_ = RunPhase::evicting;
+  if (options_.dry_run) {
+    for (const PlannedEviction& each : planned) log_eviction(each, "dry-run", "");
+    return;
+  }
+  if (plan.history) history_ = *plan.history;
+  evictions_.begin(std::move(planned), cycle_begun_);
+}
+
+std::vector<PlannedEviction> Rebalancer::evictions_of(const rebalance::RebalancePlan& plan,
+                                                      const rebalance::Snapshot& snapshot) {
+  std::vector<PlannedEviction> planned;
+  std::set<std::size_t> pods;
+  for (const rebalance::PodEviction& each : plan.evictions) {
+    const rebalance::ClusterPod& pod = snapshot.pods[each.pod];
+    PlannedEviction eviction{
+        {std::string(pod.pod_namespace), std::string(pod.name), std::string(pod.uid)},
+        std::string(pod.node),
+        each.profile,
+        each.plugin,
+        each.reason};
+    if (!each.refused.empty()) {
+      log_eviction(eviction, "refused-by-plan", each.refused);
+      continue;
+    }
+    // A plugin may evict a pod twice.
+    if (pods.insert(each.pod).second) planned.push_back(std::move(eviction));
+  }
+  return planned;
+}
+
+// A pod that was not evicted has not moved.
+void Rebalancer::forget_move(const PodTarget& pod) {
+  const auto of_pod = [&pod](const rebalance::Move& move) {
+    return move.pod_namespace == pod.pod_namespace && move.pod == pod.name;
+  };
+  const auto last = std::find_if(history_.rbegin(), history_.rend(), of_pod);
+  if (last != history_.rend()) history_.erase(std::next(last).base());
+}
+
+void Rebalancer::report_evictions() {
+  for (const PlanEvictions::Ended& each : evictions_.take_ended()) {
+    ++counts_.evictions[each.end];
+    log_eviction(each.eviction, to_string(each.end), each.problem);
+    if (each.end != PlannedEnd::evicted) {
+      forget_move(each.eviction.pod);
+      continue;
+    }
+    ClusterEvent event;
+    event.subject = {"Pod", each.eviction.pod.pod_namespace, each.eviction.pod.name,
+                     each.eviction.pod.uid};
+    event.reason = each.eviction.plugin;
+    event.message = fmt::format("pod eviction from node {} by forestall: {}", each.eviction.node,
+                                each.eviction.reason);
+    event.is_normal = true;
+    events_.add(event, "", clock_.now());
+  }
+}
+
+void Rebalancer::log_plan(const rebalance::RebalancePlan& plan, std::size_t evictions) {
+  LogLine line("plan");
+  line.field("evictions", evictions);
+  if (!plan.skipped.empty()) line.field("skipped", plan.skipped);
+  log_.write(LogLevel::info, line);
+  for (const rebalance::ProfileRun& profile : plan.profiles) {
+    for (const rebalance::PluginReport& each : profile.plugins) {
+      if (each.error.empty()) continue;
+      log_.write(LogLevel::warning, LogLine("plugin")
+                                        .field("profile", profile.name)
+                                        .field("plugin", each.plugin)
+                                        .field("problem", each.error));
+    }
+  }
+}
+
+void Rebalancer::log_eviction(const PlannedEviction& eviction, std::string_view state,
+                              const std::string& problem) {
+  LogLine line("eviction");
+  line.field("pod", eviction.pod.pod_namespace + '/' + eviction.pod.name)
+      .field("uid", eviction.pod.uid)
+      .field("node", eviction.node)
+      .field("plugin", eviction.plugin)
+      .field("reason", eviction.reason)
+      .field("state", state);
+  if (!problem.empty()) line.field("problem", problem);
+  log_.write(problem.empty() ? LogLevel::info : LogLevel::warning, line);
+}
+
+void Rebalancer::end_cycle() {
+  phase_ = RunPhase::idle;
+  if (options_.interval == Duration::zero()) finished_ = true;
+}
+
+void Rebalancer::fail_cycle(const std::string& problem) {
+  ++counts_.failed;
+  log_.write(LogLevel::warning, LogLine("plan").field("problem", problem));
+  end_cycle();
+}
+
+Result<void> Rebalancer::withdraw(Duration longest) {
+  const MonotonicTime end = clock_.now() + longest;
+  evictions_.abandon("this process ends");
+  lister_.cancel();
+  if (election_) election_->release(clock_.now());
+  while (true) {
+    advance();
+    client_->advance();
+    advance();
+    report_evictions();
+    // The answer of an eviction that was sent is part of the record.
+    const bool released = !election_ || election_->released();
+    if (evictions_.done() && released && events_.all_reported()) return {};
+    const MonotonicTime now = clock_.now();
+    if (now >= end) return error("the API server has not answered in time");
+    MonotonicTime next = end;
+    const auto election = election_sender_ ? election_sender_->due() : std::nullopt;
+    for (const auto& each : {election, event_sender_.due()}) {
+      if (each) next = std::min(next, *each);
+    }
+    TRY(client_->wait({}, std::max(next - now, Duration::zero())));
+  }
+}
+
+Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  const UniqueFd stop(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!stop) return errno_error("signalfd", "SIGTERM");
+  const SystemClock clock;
+  const auto rebalancer = TRY(Rebalancer::create(options, clock, log));
+  log.write(LogLevel::info, LogLine("start")
+                                .field("server", options.access.server)
+                                .field("policy", options.policy_file)
+                                .field("dry_run", options.dry_run)
+                                .field("identity", options.identity));
+  signalfd_siginfo received{};
+  while (!rebalancer->finished() &&
+         ::read(stop.get(), &received, sizeof received) != sizeof received) {
+    TRY(rebalancer->step(stop.get(), std::chrono::hours(1)));
+  }
+  log.write(LogLevel::info, LogLine("stop"));
+  if (const auto ended = rebalancer->withdraw(kReleaseLongest); !ended) {
+    log.write(LogLevel::warning,
+              LogLine("stop")
+                  .field("problem", ended.error().text())
+                  .field("effect", "the Lease stays until it expires, and Events may be missing"));
+  }
+  const PlanCounts& counts = rebalancer->counts();
+  if (rebalancer->finished() && counts.made == 0) return error("no plan was made; see the log");
+  return {};
+}
+
+}  // namespace forestall::cluster

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// `forestall rebalance` in a cluster: at intervals it reads the cluster's state, makes a plan by
+// the policy and carries it out, while it leads.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "cluster/event_series.h"
+#include "cluster/leader_election.h"
+#include "cluster/plan_evictions.h"
+#include "cluster/request_sender.h"
+#include "cluster/snapshot_lister.h"
+#include "exports/log.h"
+#include "kubernetes/http_client.h"
+#include "rebalance/plan.h"
+#include "rebalance/policy.h"
+
+namespace forestall::cluster {
+
+struct RebalancerOptions {
+  kubernetes::Access access;
+  std::string policy_file;  // for messages
+  std::string policy;       // its text
+  std::string compat;       // "upstream", "fixed"; empty: as the policy has it
+  Duration interval{};      // from the begin of a plan to that of the next; 0: one plan
+  bool dry_run = false;
+  std::optional<LeaseOptions> lease;  // nothing: without election; REQUIRES: an interval
+  std::string identity;               // of this process, in Events
+};
+
+// Of all plans so far.
+struct PlanCounts {
+  std::uint64_t made = 0;
+  std::uint64_t failed = 0;  // without a plan
+  std::map<PlannedEnd, std::uint64_t> evictions;
+};
+
+// Thread rule: one thread.
+class Rebalancer {
+ public:
+  // NodePressure requires several reports of a node, and each list has only the last one.
+  static constexpr Duration kReportsInterval = std::chrono::seconds(30);
+
+  // `log` and `clock` outlive this. Errors: of the policy; libcurl cannot be used.
+  static Result<std::unique_ptr<Rebalancer>> create(const RebalancerOptions& options,
+                                                    const Clock& clock, exports::Log& log);
+  Rebalancer(const Rebalancer&) = delete;
+  Rebalancer& operator=(const Rebalancer&) = delete;
+
+  // One round: waits for work, until `stop_fd` is readable or for at most `longest`, and does it.
+  [[nodiscard]] Result<void> step(int stop_fd, Duration longest);
+  // Without an interval: whether the plan is over.
+  [[nodiscard]] bool finished() const { return finished_; }
+  // Drops the rest of the plan and gives the leadership up. Errors: not done within `longest`. No
+  // step() afterwards.
+  [[nodiscard]] Result<void> withdraw(Duration longest);
+  [[nodiscard]] const PlanCounts& counts() const { return counts_; }
+  // Pods of the last plan, as "namespace/name", in the order of their evictions.
+  [[nodiscard]] const std::vector<std::string>& planned() const { return planned_; }
+
+ private:
+  enum class RunPhase : std::uint8_t { idle, listing, evicting };
+
+  Rebalancer(const RebalancerOptions& options, const Clock& clock, exports::Log& log,
+             std::unique_ptr<kubernetes::HttpClient> client, rebalance::Policy policy);
+  [[nodiscard]] bool leads() const { return !election_ || election_->leads(clock_.now()); }
+  void advance();
+  void follow_election();
+  void poll_reports();
+  void begin_cycle();
+  void plan();
+  void add_reports(rebalance::Snapshot& snapshot) const;
+  [[nodiscard]] std::vector<PlannedEviction> evictions_of(const rebalance::RebalancePlan& plan,
+                                                          const rebalance::Snapshot& snapshot);
+  void report_evictions();
+  void forget_move(const PodTarget& pod);
+  void log_plan(const rebalance::RebalancePlan& plan, std::size_t evictions);
+  void log_eviction(const PlannedEviction& eviction, std::string_view state,
+                    const std::string& problem);
+  void end_cycle();
+  void fail_cycle(const std::string& problem);
+  [[nodiscard]] MonotonicTime due() const;
+
+  const RebalancerOptions options_;
+  const Clock& clock_;
+  exports::Log& log_;
+  const std::unique_ptr<kubernetes::HttpClient> client_;
+  const bool uses_metrics_;
+  const bool uses_reports_;
+
+  std::optional<LeaderElection> election_;
+  SnapshotLister lister_;
+  SnapshotLister report_lister_;
+  PlanEvictions evictions_;
+  EventSeries events_;
+  std::optional<RequestSender> election_sender_;
+  RequestSender list_sender_;
+  RequestSender report_sender_;
+  RequestSender eviction_sender_;
+  RequestSender event_sender_;
+
+  RunPhase phase_ = RunPhase::idle;
+  bool finished_ = false;
+  bool led_ = false;
+  MonotonicTime cycle_begun_{};
+  MonotonicTime next_cycle_{};
+  MonotonicTime next_reports_{};
+  bool reads_reports_ = false;
+  std::deque<rebalance::Snapshot> reports_;  // the last lists
+  rebalance::MoveHistory history_;
+  PlanCounts counts_;
+  std::vector<std::string> planned_;
+  // As last logged.
+  std::string election_problem_;
+  std::string holder_;
+};
+
+// Until SIGTERM or SIGINT, or until the only plan is over. REQUIRES: both are blocked in every
+// thread.
+[[nodiscard]] Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log);
+
+}  // namespace forestall::cluster

@@ -151,6 +151,51 @@ class KubernetesTest(unittest.TestCase):
                 self.assertIn(text.strip().replace("\n", "\n    "),
                               self.rendered[target]["ConfigMap"])
 
+    def test_rebalancer_has_the_least_verbs(self) -> None:
+        rendered = render(MANIFESTS / "rebalancer")
+        found = {}
+        for each in rendered.split("\n---\n"):
+            found[re.search(r"^kind: (\w+)$", each, re.MULTILINE)[1]] = each
+        granted = set()
+        for kind in ("Role", "ClusterRole"):
+            rules = re.findall(r"- apiGroups:\n((?:  .*\n)+)", found[kind] + "\n")
+            granted |= {(resource, verb) for rule in rules
+                        for resource in items(rule, "  resources")
+                        for verb in items(rule, "  verbs")}
+        listed = {"nodes", "pods", "namespaces", "persistentvolumeclaims", "persistentvolumes",
+                  "poddisruptionbudgets", "priorityclasses", "nodereports"}
+        self.assertEqual(granted, {(each, "list") for each in listed} |
+                         {("pods/eviction", "create"), ("events", "create"), ("events", "patch"),
+                          ("leases", "create"), ("leases", "get"), ("leases", "update")})
+        self.assertIn("resourceNames:\n  - forestall-rebalance", found["Role"])
+        pod = found["Deployment"]
+        for line in ("runAsNonRoot: true", "readOnlyRootFilesystem: true", "type: RuntimeDefault",
+                     "allowPrivilegeEscalation: false", "automountServiceAccountToken: false"):
+            self.assertIn(line, pod)
+        for word in ("hostPID", "hostPath", "privileged", "add:"):
+            self.assertNotIn(word, pod)
+        image = re.search(r"image: (\S+)", self.rendered["base"]["DaemonSet"])[0]
+        self.assertIn(image, pod)
+
+    def test_rebalancer_has_a_valid_policy(self) -> None:
+        policy = MANIFESTS / "rebalancer/policy.yaml"
+        ran = subprocess.run([FORESTALL, "check-config", "--policy-config-file", str(policy)],
+                             capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+
+    def test_component_for_own_nodes_renders(self) -> None:
+        with tempfile.TemporaryDirectory(dir=MANIFESTS.parent) as scratch:
+            folder = pathlib.Path(scratch)
+            (folder / "kustomization.yaml").write_text(
+                "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
+                "resources: [../kubernetes/base]\n"
+                "components: [../kubernetes/components/own-node]\n")
+            found = objects(render(folder))
+        account = re.search(r"serviceAccountName: (\S+)", found["DaemonSet"])[1]
+        self.assertIn(f"system:serviceaccount:forestall:{account}",
+                      found["ValidatingAdmissionPolicy"])
+        self.assertIn("policyName: forestall-own-node", found["ValidatingAdmissionPolicyBinding"])
+
     def test_component_for_the_prometheus_operator_renders(self) -> None:
         with tempfile.TemporaryDirectory(dir=MANIFESTS.parent) as scratch:
             folder = pathlib.Path(scratch)

@@ -288,6 +288,15 @@ TEST_F(NodeReportWriterTest, TriesSlowlyIfTheServerHasNoSuchKind) {
   EXPECT_EQ(writer_.problem(), "");
 }
 
+TEST_F(NodeReportWriterTest, ARefusalLastsFiveMinutesAlsoWithAShorterRetryAfter) {
+  for (const int code : {403, 404}) {
+    writer_.set("{1}", now_);
+    EXPECT_EQ(play(code, "1", NodeReportWriter::kRefusedDelay), kApply);
+    writer_.set("{2}", now_);
+    EXPECT_EQ(writer_.due(), now_ + NodeReportWriter::kRefusedDelay) << code;
+  }
+}
+
 TEST_F(NodeReportWriterTest, BacksOffAndObeysRetryAfter) {
   int requests = 0;
   const MonotonicTime begin = now_;

@@ -48,7 +48,7 @@ void NodeReportWriter::answered(std::string_view, const kubernetes::ResponseHead
     not_before_ = now;
     return;
   }
-  const Duration delay = backoff_.next(chance_());
+  Duration delay = backoff_.next(chance_());
   not_before_ = now + delay;
   if (failure) {
     problem_ = kubernetes::bounded_text(failure->text());
@@ -58,10 +58,11 @@ void NodeReportWriter::answered(std::string_view, const kubernetes::ResponseHead
   if (head.code == kNoSuchKind) {
     problem_ += "; the API server has no kind NodeReport: apply scripts/deploy/kubernetes/crd";
   }
-  if (head.code == kNoSuchKind || head.code == kNotPermitted) not_before_ = now + kRefusedDelay;
+  if (head.code == kNoSuchKind || head.code == kNotPermitted) delay = kRefusedDelay;
   if (const auto wanted = kubernetes::parse_retry_after(head.retry_after, head.date)) {
-    not_before_ = now + std::max(delay, *wanted);
+    delay = std::max(delay, *wanted);
   }
+  not_before_ = now + delay;
 }
 
 std::optional<MonotonicTime> NodeReportWriter::due() const {

@@ -201,29 +201,54 @@ TEST_F(NodeReportBuilderTest, ListsTheLargestPodsAndTheFastest) {
                                 R"("growthPerSecond":1048576)"));
 }
 
-TEST(KillTally, CountsTheLastHourAcrossAgents) {
-  MonotonicTime now = from_ns(1'000'000'000'000);
-  KillTally tally;
-  v1::AgentStatus status;
-  status.set_pid(1);
-  status.set_uptime_ns(Duration(minutes(90)).count());
-  status.set_kills(50);
-  tally.add(status, now);
-  EXPECT_EQ(tally.in_window(now), KillCounts()) << "when they happened is not known";
-  status.set_uptime_ns(Duration(minutes(91)).count());
-  status.set_kills(52);
-  tally.add(status, now += minutes(1));
-  EXPECT_EQ(tally.in_window(now), (KillCounts{2, 0}));
-  status.set_pid(2);  // another agent
-  status.set_uptime_ns(Duration(seconds(1)).count());
-  status.set_kills(1);
-  status.set_kernel_oom_kills(3);
-  tally.add(status, now += minutes(30));
-  EXPECT_EQ(tally.in_window(now), (KillCounts{3, 3}));
-  EXPECT_EQ(tally.in_window(now + minutes(30)), (KillCounts{1, 3}));
-  KillTally young;
-  young.add(status, now);
-  EXPECT_EQ(young.in_window(now), (KillCounts{1, 3})) << "the agent is younger than an hour";
+class KillTallyTest : public ::testing::Test {
+ protected:
+  // Time passes, then an agent that runs for `uptime` reports so many kills.
+  KillCounts after(Duration passed, int pid, Duration uptime, std::uint64_t evictions,
+                   std::uint64_t oom_kills = 0) {
+    now_ += passed;
+    v1::AgentStatus status;
+    status.set_pid(pid);
+    status.set_uptime_ns(uptime.count());
+    status.set_kills(evictions);
+    status.set_kernel_oom_kills(oom_kills);
+    tally_.add(status, now_);
+    return tally_.in_window(now_);
+  }
+  [[nodiscard]] KillCounts in(Duration time) const { return tally_.in_window(now_ + time); }
+
+  MonotonicTime now_ = from_ns(100'000'000'000'000);
+  KillTally tally_;
+};
+
+TEST_F(KillTallyTest, CountsTheLastHourAcrossAgents) {
+  EXPECT_EQ(after({}, 1, minutes(90), 50), KillCounts()) << "when they happened is not known";
+  EXPECT_EQ(after(minutes(1), 1, minutes(91), 52), (KillCounts{2, 0}));
+  EXPECT_EQ(after(minutes(30), 2, seconds(1), 1, 3), (KillCounts{3, 3})) << "another agent";
+  EXPECT_EQ(in(minutes(30)), (KillCounts{1, 3}));
+  EXPECT_EQ(in(minutes(60)), KillCounts());
+}
+
+TEST_F(KillTallyTest, CountsKillsBeforeTheFirstStatusForAnHourFromTheStartOfTheAgent) {
+  EXPECT_EQ(after({}, 1, minutes(59), 4), (KillCounts{4, 0}));
+  EXPECT_EQ(in(minutes(1)), KillCounts()) << "they may be older";
+}
+
+TEST_F(KillTallyTest, CountsNoKillsOfAnAgentThatMayBeOlder) {
+  after({}, 1, minutes(90), 5);
+  EXPECT_EQ(after(minutes(150), 2, minutes(120), 7), KillCounts()) << "replaced without contact";
+  EXPECT_EQ(after(minutes(180), 2, minutes(300), 9), KillCounts()) << "the same, without contact";
+  EXPECT_EQ(after(minutes(20), 2, minutes(320), 10), (KillCounts{1, 0}));
+  EXPECT_EQ(in(minutes(40)), KillCounts());
+}
+
+TEST_F(KillTallyTest, RecognizesANewAgentWithTheSameProcessId) {
+  after({}, 1, seconds(1), 1, 1);
+  EXPECT_EQ(after(seconds(5), 1, seconds(3), 0, 2), (KillCounts{1, 3})) << "a counter is smaller";
+  EXPECT_EQ(after(minutes(30), 1, minutes(10), 2, 3), (KillCounts{3, 6}))
+      << "its uptime grew too little";
+  EXPECT_EQ(after(seconds(5), 1, minutes(10) + seconds(3), 3, 3), (KillCounts{4, 6}))
+      << "the same, which answered late";
 }
 
 TEST(StallReading, IsTheTotalOfBothLines) {

@@ -3,7 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <optional>
+#include <vector>
 
 #include "base/clock.h"
 #include "forestall/v1/status.pb.h"
@@ -17,8 +18,9 @@ struct KillCounts {
   friend bool operator==(const KillCounts&, const KillCounts&) = default;
 };
 
-// Counts at least what happened while this process ran, and since the agent's start if that is
-// less than an hour before the first status.
+// A counter has no times: a kill happened between two statuses of an agent, or between its start
+// and its first status. It counts for an hour from the begin of that time. So what is counted
+// certainly happened in the last hour; more may have.
 class KillTally {
  public:
   static constexpr Duration kWindow = std::chrono::hours(1);
@@ -28,15 +30,19 @@ class KillTally {
 
  private:
   struct Entry {
-    MonotonicTime at{};
+    MonotonicTime since{};  // they happened then or later
     KillCounts counts;
   };
 
-  bool has_agent_ = false;
+  [[nodiscard]] bool is_same_agent(const v1::AgentStatus& status, const KillCounts& total,
+                                   MonotonicTime now) const;
+
+  // Of the last status.
+  std::optional<MonotonicTime> added_at_;
   std::int32_t pid_ = 0;
   std::int64_t uptime_ns_ = 0;
-  KillCounts total_;  // of the agent, as last reported
-  std::deque<Entry> entries_;
+  KillCounts total_;
+  std::vector<Entry> entries_;
 };
 
 }  // namespace forestall::cluster

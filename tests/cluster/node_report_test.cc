@@ -299,6 +299,19 @@ TEST_F(NodeReportWriterTest, AppliesTheNewestReport) {
   EXPECT_EQ(writer_.due(), now_) << "at once";
 }
 
+TEST_F(NodeReportWriterTest, ReportsThatTheServerCreatedTheObjectAgain) {
+  const auto recreated_after = [&](int code) {
+    writer_.set("{1}", now_);
+    EXPECT_EQ(play(code), kApply);
+    return writer_.take_recreated();
+  };
+  EXPECT_FALSE(recreated_after(201)) << "the first one";
+  EXPECT_FALSE(recreated_after(200));
+  EXPECT_TRUE(recreated_after(201));
+  EXPECT_FALSE(writer_.take_recreated()) << "once";
+  EXPECT_FALSE(recreated_after(200));
+}
+
 TEST_F(NodeReportWriterTest, TriesSlowlyIfTheServerHasNoSuchKind) {
   writer_.set("{1}", now_);
   EXPECT_EQ(play(404), kApply);

@@ -88,6 +88,21 @@ TEST_F(NodeReporterTest, SetsItsOwnConditionOnly) {
   EXPECT_EQ(play(200), "");
 }
 
+TEST_F(NodeReporterTest, ReadsTheNodeAgainIfItMayBeAnotherOne) {
+  set(kCalm);
+  EXPECT_EQ(play(200, R"({"metadata":{"resourceVersion":"7","uid":"old"}})"), kGet);
+  EXPECT_EQ(play(200), kPatchStatus);
+  EXPECT_EQ(play(200), "") << "until the heartbeat";
+  reporter_.read_again(now_);
+  EXPECT_EQ(reporter_.due(), now_);
+  EXPECT_EQ(play(200, R"({"metadata":{"resourceVersion":"8","uid":"new"}})"), kGet);
+  EXPECT_EQ(reporter_.node_uid(), "new");
+  EXPECT_EQ(play(200), kPatchStatus);
+  reporter_.read_again(now_);
+  EXPECT_EQ(play(404), kGet);
+  EXPECT_EQ(reporter_.node_uid(), "") << "it was deleted: it owns no report";
+}
+
 TEST_F(NodeReporterTest, KeepsTheTimeOfTheLastTransition) {
   set(kPressed);
   EXPECT_EQ(play(200, kTainted), kGet);

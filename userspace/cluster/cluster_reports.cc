@@ -106,6 +106,8 @@ void ClusterReports::advance() {
   node_sender_.advance();
   report_node();
   report_sender_.advance();
+  // A report with another owner than the node's present object is deleted.
+  if (report_writer_.take_recreated()) reporter_.read_again(now);
   report();
 }
 

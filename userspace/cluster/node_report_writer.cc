@@ -11,6 +11,7 @@
 namespace forestall::cluster {
 namespace {
 
+constexpr int kCreated = 201;
 constexpr int kNotPermitted = 403;
 constexpr int kNoSuchKind = 404;
 constexpr std::string_view kReportsPath = "/apis/forestall.dev/v1alpha1/nodereports/";
@@ -46,6 +47,8 @@ void NodeReportWriter::answered(std::string_view, const kubernetes::ResponseHead
     problem_.clear();
     backoff_.reset();
     not_before_ = now;
+    recreated_ = recreated_ || (accepted_ && head.code == kCreated);
+    accepted_ = true;
     return;
   }
   Duration delay = backoff_.next(chance_());

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -30,14 +31,19 @@ class NodeReportWriter final : public RequestSource {
   void answered(std::string_view key, const kubernetes::ResponseHead& head, std::string_view body,
                 const std::optional<Error>& failure, MonotonicTime now) override;
   [[nodiscard]] std::optional<MonotonicTime> due() const override;
+  // True once after the server had to create an object that it had before: another program or the
+  // garbage collector has deleted it.
+  [[nodiscard]] bool take_recreated() { return std::exchange(recreated_, false); }
   // Why the last request had no success; empty: it had.
   [[nodiscard]] const std::string& problem() const { return problem_; }
 
  private:
   const std::string node_;
   const std::function<double()> chance_;
-  std::string waiting_;  // empty: none
-  bool sent_ = false;    // a request is under way
+  std::string waiting_;    // empty: none
+  bool sent_ = false;      // a request is under way
+  bool accepted_ = false;  // a report, at any time
+  bool recreated_ = false;
   MonotonicTime not_before_{};
   kubernetes::Backoff backoff_;
   std::string problem_;

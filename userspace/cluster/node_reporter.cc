@@ -10,14 +10,14 @@ namespace forestall::cluster {
 namespace {
 
 constexpr Duration kReadLongest = std::chrono::seconds(10);
+constexpr int kNoSuchNode = 404;
 
 }  // namespace
 
 void NodeReporter::set(const NodeCondition& report, MonotonicTime now) {
   if (wanted_ == report) return;
   wanted_ = report;
-  // A failed request keeps its delay.
-  if (problem_.empty() && step_ == WriteStep::read && !sent_) not_before_ = now;
+  read_again(now);
 }
 
 void NodeReporter::withdraw(MonotonicTime now) {
@@ -25,6 +25,11 @@ void NodeReporter::withdraw(MonotonicTime now) {
   // The delay after a failure may be longer than the process lives.
   backoff_.reset();
   if (step_ == WriteStep::read && !sent_) not_before_ = now;
+}
+
+void NodeReporter::read_again(MonotonicTime now) {
+  // A failed request keeps its delay.
+  if (problem_.empty() && step_ == WriteStep::read && !sent_) not_before_ = now;
 }
 
 std::optional<KeyedRequest> NodeReporter::next(MonotonicTime now) {
@@ -55,6 +60,7 @@ void NodeReporter::answered(std::string_view, const kubernetes::ResponseHead& he
                             MonotonicTime now) {
   sent_ = false;
   if (!failure && head.code >= 200 && head.code < 300) return accepted(body, now);
+  if (!failure && head.code == kNoSuchNode) object_ = {};
   // The object is read again: it has changed (422: the version of the test is another one).
   problem_ = failure ? kubernetes::bounded_text(failure->text())
                      : kubernetes::parse_api_status(head.code, body).text();

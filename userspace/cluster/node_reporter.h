@@ -32,13 +32,15 @@ class NodeReporter final : public RequestSource {
   void set(const NodeCondition& report, MonotonicTime now);
   // Removes the condition and the taint, at once. No set() afterwards.
   void withdraw(MonotonicTime now);
+  // The node's object may be another one: it is read now instead of at the next heartbeat.
+  void read_again(MonotonicTime now);
   [[nodiscard]] std::optional<KeyedRequest> next(MonotonicTime now) override;
   void answered(std::string_view key, const kubernetes::ResponseHead& head, std::string_view body,
                 const std::optional<Error>& failure, MonotonicTime now) override;
   [[nodiscard]] std::optional<MonotonicTime> due() const override;
   // What the server has; nothing: not known yet.
   [[nodiscard]] const std::optional<NodeCondition>& reported() const { return reported_; }
-  // Of the node's object, as last read; empty: it was not read yet.
+  // Of the node's object, as last read; empty: it was not read yet, or there was none.
   [[nodiscard]] const std::string& node_uid() const { return object_.uid; }
   // Why the last request had no success; empty: it had.
   [[nodiscard]] const std::string& problem() const { return problem_; }

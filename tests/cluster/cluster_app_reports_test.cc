@@ -225,6 +225,7 @@ TEST_F(ClusterAppReportsTest, PublishesAReportOfTheNode) {
   sample.mutable_workload()->mutable_pod()->set_namespace_("s");
   sample.mutable_workload()->mutable_pod()->set_name("a");
   sample.set_usage_bytes(50);
+  sample.set_inactive_file_bytes(0);
   agent_->set_ranking(ranking);
   ASSERT_TRUE(run_until([&] { return !requests("PATCH", "/nodereports/here").empty(); }));
   const ApiRequest report = requests("PATCH", "/nodereports/here").front();

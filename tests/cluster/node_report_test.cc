@@ -122,7 +122,7 @@ TEST_F(NodeReportBuilderTest, ReportsWhatTheRebalancerReads) {
   EXPECT_EQ(read.pods[0].uid, "uid-web-0");
   EXPECT_TRUE(read.pods[0].working_set == 70 * kMib * kUnit);
   EXPECT_TRUE(read.pods[0].growth == kMib * kUnit);
-  EXPECT_TRUE(read.pods[1].growth == 0) << "it was not on the ranking before";
+  EXPECT_FALSE(read.pods[1].growth) << "it was not on the ranking before";
   EXPECT_THAT(report, HasSubstr(R"("ownerReferences":[{"apiVersion":"v1","kind":"Node",)"
                                 R"("name":"here","uid":"node-uid"}])"));
 }
@@ -181,6 +181,23 @@ TEST_F(NodeReportBuilderTest, IsDueEveryThirtySecondsAndAtOnceAfterAChange) {
   EXPECT_TRUE(builder_.has_changed(now_)) << "and an eviction";
   build();
   EXPECT_EQ(builder_.due(now_), now_ + NodeReportBuilder::kInterval);
+}
+
+// What is unknown is missing; what is zero is zero.
+TEST_F(NodeReportBuilderTest, LeavesOutWhatIsUnknown) {
+  builder_.answered(status(600), now_);
+  v1::RankResponse ranking;
+  add_pod(ranking, "constant", 40);
+  builder_.ranked(ranking, now_);
+  EXPECT_THAT(build(), HasSubstr(R"("uid":"uid-constant","workingSet":41943040}])"));
+  pass(seconds(30));
+  add_pod(ranking, "no-statistics", 400);
+  ranking.mutable_report()->mutable_order(1)->mutable_sample()->clear_inactive_file_bytes();
+  builder_.answered(status(600), now_);
+  builder_.ranked(ranking, now_);
+  const std::string report = build();
+  EXPECT_THAT(report, HasSubstr(R"("workingSet":41943040,"growthPerSecond":0}])"));
+  EXPECT_THAT(report, Not(HasSubstr("no-statistics"))) << "its usage may be page cache";
 }
 
 TEST_F(NodeReportBuilderTest, ListsTheLargestPodsAndTheFastest) {

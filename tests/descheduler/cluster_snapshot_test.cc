@@ -118,7 +118,9 @@ TEST(ClusterSnapshot, ReadsReportsOfNodesInTheOrderOfTheirTimes) {
               "memoryStallPercent": {"some": 1.5}, "lastHour": {"oomKills": 2},
               "thresholds": [{"signal": "memory.available", "headroom": "-1Mi",
                               "growthPerSecond": "-2Ki", "secondsToCrossing": 7.5}],
-              "pods": [{"namespace": "a", "name": "b", "workingSet": "3Mi"}])"),
+              "pods": [{"namespace": "a", "name": "b", "workingSet": "3Mi"},
+                       {"namespace": "a", "name": "c", "workingSet": "3Mi",
+                        "growthPerSecond": 0}])"),
             report("2026-01-01T00:00:00Z", "")});
   ASSERT_THAT(snapshot.reports, SizeIs(2));
   EXPECT_EQ(snapshot.reports[0].usage, std::nullopt);
@@ -132,8 +134,10 @@ TEST(ClusterSnapshot, ReadsReportsOfNodesInTheOrderOfTheirTimes) {
   EXPECT_EQ(rebalance::counted("memory", newest.thresholds[0].headroom), -(1 << 20));
   EXPECT_EQ(rebalance::counted("memory", newest.thresholds[0].growth), -2048);
   EXPECT_EQ(newest.thresholds[0].seconds, 7.5);
-  ASSERT_THAT(newest.pods, SizeIs(1));
+  ASSERT_THAT(newest.pods, SizeIs(2));
   EXPECT_EQ(newest.pods[0].name, "b");
+  EXPECT_FALSE(newest.pods[0].growth) << "unknown";
+  EXPECT_TRUE(newest.pods[1].growth == rebalance::Nanos{0});
   for (const auto& [more, message] : std::vector<std::pair<std::string, std::string>>{
            {R"(, "memoryStallPercent": {"full": 101})",
             "status.memoryStallPercent.full: expected percent from 0 to 100, found '101'"},

@@ -191,6 +191,21 @@ TEST(NodePressure, ADestinationStaysFarFromItsThresholds) {
   EXPECT_TRUE(refused({.headroom = "1300Mi", .growth = "1Mi"}));
 }
 
+// It could be the one that fills the destination.
+TEST(NodePressure, APodOfUnknownGrowthStays) {
+  const std::string unknown = R"({"namespace": "default", "name": "big", "workingSet": "512Mi"})";
+  const auto press_with = [](const std::string& pods) {
+    return press(three_nodes() + two_pods() + series("n1", {.headroom = "-100Mi", .pods = pods}) +
+                 std::vector{report_text("n2")});
+  };
+  const World known =
+      press_with(reported_pod("big", "512Mi") + "," + reported_pod("grows", "256Mi", "-1Ki"));
+  EXPECT_THAT(known.evicted(), ElementsAre("big")) << "it is constant";
+  const World world = press_with(unknown + "," + reported_pod("grows", "256Mi", "-1Ki"));
+  EXPECT_THAT(world.evicted(), ElementsAre("grows"));
+  EXPECT_THAT(world.find("big")->filter, ElementsAre("the growth of the pod is unknown"));
+}
+
 TEST(NodePressure, WhatIsBookedCountsForTheNextPod) {
   const ReportText crossed{.headroom = "-100Mi",
                            .pods = reported_pod("a", "60Mi") + "," + reported_pod("b", "50Mi")};

@@ -42,7 +42,7 @@ double share(Duration stalled, Duration passed) {
 }
 
 std::optional<std::int64_t> working_set_of(const v1::WorkloadSample& sample) {
-  if (!sample.has_usage_bytes()) return std::nullopt;
+  if (!sample.has_usage_bytes() || !sample.has_inactive_file_bytes()) return std::nullopt;
   return std::max<std::int64_t>(sample.usage_bytes() - sample.inactive_file_bytes(), 0);
 }
 
@@ -84,7 +84,7 @@ void NodeReportBuilder::ranked(const v1::RankResponse& ranking, MonotonicTime no
     const v1::Pod& pod = each.sample().workload().pod();
     const auto working_set = working_set_of(each.sample());
     if (pod.name().empty() || pod.namespace_().empty() || !working_set) continue;
-    PodUsage usage{pod.namespace_(), pod.name(), pod.uid(), *working_set, 0};
+    PodUsage usage{pod.namespace_(), pod.name(), pod.uid(), *working_set, std::nullopt};
     if (const auto before = working_sets_.find(pod.uid());
         has_base && before != working_sets_.end()) {
       const double seconds = static_cast<double>(passed.count()) / kNsPerSecond;
@@ -150,16 +150,18 @@ std::vector<NodeReportBuilder::PodUsage> NodeReportBuilder::top_pods() const {
   for (const PodUsage& each : pods_) order.push_back(&each);
   const auto name = [](const PodUsage& pod) { return std::tie(pod.pod_namespace, pod.name); };
   std::set<const PodUsage*> chosen;
-  const auto choose = [&](std::int64_t PodUsage::*by, std::size_t most, std::int64_t above) {
+  const auto choose = [&](const auto& value_of, std::size_t most, std::int64_t above) {
     std::ranges::sort(order, [&](const PodUsage* a, const PodUsage* b) {
-      return a->*by != b->*by ? a->*by > b->*by : name(*a) < name(*b);
+      const std::int64_t of_a = value_of(*a);
+      const std::int64_t of_b = value_of(*b);
+      return of_a != of_b ? of_a > of_b : name(*a) < name(*b);
     });
     for (std::size_t i = 0; i < std::min(most, order.size()); ++i) {
-      if (order[i]->*by > above) chosen.insert(order[i]);
+      if (value_of(*order[i]) > above) chosen.insert(order[i]);
     }
   };
-  choose(&PodUsage::growth, kFastest, 0);
-  choose(&PodUsage::working_set, kLargest, -1);
+  choose([](const PodUsage& pod) { return pod.growth.value_or(0); }, kFastest, 0);
+  choose([](const PodUsage& pod) { return pod.working_set; }, kLargest, -1);
   std::vector<PodUsage> top;
   for (const PodUsage* each : order) {
     if (chosen.contains(each)) top.push_back(*each);
@@ -218,7 +220,7 @@ void NodeReportBuilder::write_pods(text::JsonWriter& out) const {
     out.member("name", each.name);
     out.member("uid", each.uid);
     out.member("workingSet", each.working_set);
-    out.member("growthPerSecond", each.growth);
+    if (each.growth) out.member("growthPerSecond", *each.growth);
     out.end_object();
   }
   out.end_list();

@@ -66,9 +66,10 @@ class NodeReportBuilder {
     std::string name;
     std::string uid;
     std::int64_t working_set = 0;
-    std::int64_t growth = 0;  // bytes per second
+    std::optional<std::int64_t> growth;  // bytes per second; nothing: no earlier value
   };
   [[nodiscard]] bool is_ready(MonotonicTime now) const;
+  [[nodiscard]] MonotonicTime report_due(MonotonicTime now) const;
   [[nodiscard]] std::vector<PodUsage> top_pods() const;
   void write_memory(text::JsonWriter& out, const std::optional<StallReading>& stalls,
                     MonotonicTime now) const;

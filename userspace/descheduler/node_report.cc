@@ -66,7 +66,7 @@ Result<rebalance::ReportedPod> ObjectReader::reported_pod(const Value& value) {
   if (const auto uid = TRY(value.find("uid"))) out.uid = TRY(text(*uid));
   const Value working_set = TRY(value.at("workingSet"));
   out.working_set = TRY(quantity(working_set));
-  out.growth = TRY(quantity_in(value, "growthPerSecond")).value_or(0);
+  out.growth = TRY(quantity_in(value, "growthPerSecond"));
   return out;
 }
 

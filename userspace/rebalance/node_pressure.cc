@@ -195,8 +195,8 @@ class PressureMover {
     const auto key = [&](PodIndex index) {
       const ClusterPod& pod = session_.view().pod(index);
       const ReportedPod* const measured = usage_.at(index);
-      return std::tuple(pod.priority.has_value(), pod.priority.value_or(0), -measured->growth,
-                        -measured->working_set, index);
+      return std::tuple(pod.priority.has_value(), pod.priority.value_or(0),
+                        -measured->growth.value_or(0), -measured->working_set, index);
     };
     return key(a) < key(b);
   }
@@ -220,6 +220,11 @@ class PressureMover {
       }
       if (measured == nullptr) {
         session_.consider(each, "pod is not in the report of its node");
+        continue;
+      }
+      // Neither its place in the order nor the headroom of a destination could be computed.
+      if (!measured->growth) {
+        session_.consider(each, "the growth of the pod is unknown");
         continue;
       }
       usage_[each] = measured;
@@ -272,7 +277,7 @@ class PressureMover {
     const ReportedPod& measured = *usage_.at(index);
     Amounts usage;
     usage.at(kMemory) = measured.working_set;
-    usage.at(kGrowth) = std::max<Nanos>(measured.growth, 0);
+    usage.at(kGrowth) = std::max<Nanos>(measured.growth.value_or(0), 0);
     const Rooms rooms{.nodes = destination_nodes_,
                       .accepts = [&](NodeIndex each) { return has_headroom(each, usage); },
                       .usage = &usage,
@@ -280,7 +285,7 @@ class PressureMover {
     const EvictResult result = session_.evict(index, node.verdict.reason, &rooms);
     if (result != EvictResult::evicted) return result;
     node.left += measured.working_set;
-    node.left_growth += measured.growth;
+    node.left_growth += measured.growth.value_or(0);
     if (const auto& destination = session_.run().evictions.back().destination) {
       PressedNode& at = *by_index_.at(*destination);
       at.booked += usage.of(kMemory);

@@ -24,7 +24,7 @@ struct ReportedPod {
   std::string_view name;
   std::string_view uid;  // empty: not given
   Nanos working_set = 0;
-  Nanos growth = 0;  // bytes per second
+  std::optional<Nanos> growth;  // bytes per second; nothing: unknown
 };
 
 struct NodeReport {

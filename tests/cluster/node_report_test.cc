@@ -180,7 +180,46 @@ TEST_F(NodeReportBuilderTest, IsDueEveryThirtySecondsAndAtOnceAfterAChange) {
   builder_.answered(killed, now_);
   EXPECT_TRUE(builder_.has_changed(now_)) << "and an eviction";
   build();
+  builder_.ranking_ended(now_);
   EXPECT_EQ(builder_.due(now_), now_ + NodeReportBuilder::kInterval);
+}
+
+// A tenant that allocates and frees much every 10 s hides no pod.
+TEST_F(NodeReportBuilderTest, HasPodsAndUsageHoweverOftenTheNodeChanges) {
+  v1::RankResponse ranking;
+  add_pod(ranking, "web-0", 40);
+  ranking.mutable_signals()->mutable_observation()->mutable_node()->set_usage_bytes(kMib);
+  int rankings = 0;
+  for (int i = 0; i < 30; ++i) {
+    builder_.answered(status(i % 2 == 0 ? 600 : 300), now_);
+    if (builder_.needs_ranking(now_)) {
+      ++rankings;
+      builder_.ranked(ranking, now_);
+      builder_.ranking_ended(now_);
+    }
+    EXPECT_TRUE(builder_.has_changed(now_) || builder_.is_due(now_)) << i;
+    const std::string report = build();
+    EXPECT_THAT(report, HasSubstr(R"("name":"web-0")")) << i;
+    EXPECT_EQ(report.find(R"("usage":1048576)") != std::string::npos, i % 3 != 2) << i;
+    pass(seconds(10));
+  }
+  EXPECT_EQ(rankings, 10) << "every 30 s";
+}
+
+TEST_F(NodeReportBuilderTest, ReportsANewRankingTenSecondsAfterTheLastReport) {
+  builder_.answered(status(600), now_);
+  EXPECT_TRUE(builder_.needs_ranking(now_));
+  build();
+  pass(seconds(1));
+  builder_.ranked({}, now_);
+  builder_.ranking_ended(now_);
+  EXPECT_FALSE(builder_.needs_ranking(now_));
+  EXPECT_FALSE(builder_.is_due(now_));
+  EXPECT_EQ(builder_.due(now_), now_ + seconds(9));
+  pass(seconds(9));
+  EXPECT_TRUE(builder_.is_due(now_));
+  build();
+  EXPECT_EQ(builder_.due(now_), now_ + seconds(21)) << "the next ranking";
 }
 
 // What is unknown is missing; what is zero is zero.

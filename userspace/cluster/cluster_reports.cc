@@ -54,20 +54,22 @@ void ClusterReports::answered(const std::string* message) {
   if (status.has_config()) cgroup_root_ = status.config().cgroup_root();
 }
 
-// The periodic report waits for a ranking, which an agent may refuse.
+// An agent may refuse a ranking.
 void ClusterReports::ranked(const std::string* message) {
   v1::RankResponse response;
   if (message != nullptr && response.ParseFromString(*message)) {
     report_builder_.ranked(response, clock_.now());
   }
-  if (report_builder_.is_due(clock_.now())) build_report();
+  report_builder_.ranking_ended(clock_.now());
 }
 
-// A ranking reads all cgroups of the pods. What cannot wait for the next one is reported without.
+// A ranking reads all cgroups of the pods. The periodic report waits for one that is under way; a
+// report of a change does not.
 void ClusterReports::report_node() {
   report_builder_.set_owner(reporter_.node_uid());
   if (report_builder_.has_changed(clock_.now())) build_report();
-  if (ranking_.under_way() || report_builder_.is_due(clock_.now())) ranking_.advance();
+  if (ranking_.under_way() || report_builder_.needs_ranking(clock_.now())) ranking_.advance();
+  if (!ranking_.under_way() && report_builder_.is_due(clock_.now())) build_report();
 }
 
 void ClusterReports::build_report() {

@@ -99,12 +99,23 @@ void NodeReportBuilder::ranked(const v1::RankResponse& ranking, MonotonicTime no
   usage_ = node.has_usage_bytes() ? std::optional(node.usage_bytes()) : std::nullopt;
 }
 
+bool NodeReportBuilder::needs_ranking(MonotonicTime now) const {
+  return is_ready(now) && (!tried_at_ || now - *tried_at_ >= kInterval);
+}
+
 bool NodeReportBuilder::is_ready(MonotonicTime now) const {
   return !owner_.empty() && answered_at_ && now - *answered_at_ < kStatusAgeMax;
 }
 
 bool NodeReportBuilder::is_due(MonotonicTime now) const {
-  return is_ready(now) && (!built_at_ || now - *built_at_ >= kInterval);
+  return is_ready(now) && now >= report_due(now);
+}
+
+// A new ranking is reported before its values are old.
+MonotonicTime NodeReportBuilder::report_due(MonotonicTime now) const {
+  if (!built_at_) return now;
+  const bool has_new_ranking = ranked_at_ && *ranked_at_ > *built_at_;
+  return *built_at_ + (has_new_ranking ? kShortest : kInterval);
 }
 
 bool NodeReportBuilder::has_changed(MonotonicTime now) const {
@@ -129,7 +140,7 @@ bool NodeReportBuilder::has_changed(MonotonicTime now) const {
 
 std::optional<MonotonicTime> NodeReportBuilder::due(MonotonicTime now) const {
   if (!is_ready(now)) return std::nullopt;
-  return built_at_ ? *built_at_ + kInterval : now;
+  return std::min(report_due(now), tried_at_ ? *tried_at_ + kInterval : now);
 }
 
 std::optional<std::string> NodeReportBuilder::build(const std::optional<StallReading>& stalls,
@@ -179,7 +190,7 @@ void NodeReportBuilder::write_memory(text::JsonWriter& out,
   out.begin_object();
   member("capacity", capacity_);
   // It is read with the pods.
-  if (ranked_at_ && now - *ranked_at_ < kShortest) member("usage", usage_);
+  if (ranked_at_ && now - *ranked_at_ < kUsageAgeMax) member("usage", usage_);
   member("workingSet", working_set_);
   out.end_object();
   if (!stalls || !built_stalls_ || now <= stalls_at_) return;

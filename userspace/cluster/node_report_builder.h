@@ -28,6 +28,8 @@ class NodeReportBuilder {
   static constexpr Duration kShortest = std::chrono::seconds(10);
   // A status that is older is not reported.
   static constexpr Duration kStatusAgeMax = std::chrono::seconds(20);
+  // A usage that is older is not reported.
+  static constexpr Duration kUsageAgeMax = std::chrono::seconds(20);
   // Values of pods that are older are not reported.
   static constexpr Duration kPodsAgeMax = std::chrono::seconds(90);
   // Over less time, the growth of a pod is not measured.
@@ -40,10 +42,14 @@ class NodeReportBuilder {
 
   void answered(const v1::AgentStatus& status, MonotonicTime now);
   void ranked(const v1::RankResponse& ranking, MonotonicTime now);
+  // A call for a ranking ended, with an answer or without.
+  void ranking_ended(MonotonicTime now) { tried_at_ = now; }
   // The UID of the node's object, which owns the report. Without it none is built.
   void set_owner(const std::string& uid) { owner_ = uid; }
 
-  // Whether the periodic report is due.
+  // Whether a call for a ranking is due: every interval, however many reports there were since.
+  [[nodiscard]] bool needs_ranking(MonotonicTime now) const;
+  // Whether a report is due by time: the periodic one, or the one with a new ranking.
   [[nodiscard]] bool is_due(MonotonicTime now) const;
   // Whether the state differs from the last report so much that one is due at once.
   [[nodiscard]] bool has_changed(MonotonicTime now) const;
@@ -51,7 +57,7 @@ class NodeReportBuilder {
   // seconds of the wall clock at `now`.
   [[nodiscard]] std::optional<std::string> build(const std::optional<StallReading>& stalls,
                                                  std::int64_t wall, MonotonicTime now);
-  // When is_due() becomes true; nothing: not by time alone.
+  // When is_due() or needs_ranking() becomes true; nothing: not by time alone.
   [[nodiscard]] std::optional<MonotonicTime> due(MonotonicTime now) const;
 
  private:
@@ -87,7 +93,8 @@ class NodeReportBuilder {
   std::optional<std::int64_t> working_set_;
   std::optional<std::int64_t> capacity_;
 
-  std::optional<MonotonicTime> ranked_at_;
+  std::optional<MonotonicTime> tried_at_;   // the last call for a ranking ended
+  std::optional<MonotonicTime> ranked_at_;  // the last ranking
   std::optional<std::int64_t> usage_;
   std::vector<PodUsage> pods_;
   std::map<std::string, std::int64_t> working_sets_;  // at that time, by UID

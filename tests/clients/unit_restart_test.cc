@@ -83,8 +83,9 @@ UnitRestartEnd restart_soon(const FakeSystemd& systemd) {
 // Its start would begin again each time, and a slow unit would never run.
 TEST(UnitRestart, AUnitThatStartsOrStopsForLongIsLeftAlone) {
   for (const char* state : {"activating", "deactivating", "reloading"}) {
-    const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done",
-                              {.active_state = state, .later_state = "", .own = ""});
+    const FakeSystemd systemd(
+        FakeSystemd::Answer::finishes, "done",
+        {.active_state = state, .later_state = "", .later_error = "", .unit = "", .own = ""});
     const UnitRestartEnd end = restart_soon(systemd);
     ASSERT_TRUE(end.failure) << state;
     EXPECT_THAT(end.failure->text(), HasSubstr(state));
@@ -95,8 +96,9 @@ TEST(UnitRestart, AUnitThatStartsOrStopsForLongIsLeftAlone) {
 
 TEST(UnitRestart, AStartOrReloadIsWaitedFor) {
   for (const char* state : {"activating", "reloading"}) {
-    const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done",
-                              {.active_state = state, .later_state = "active", .own = ""});
+    const FakeSystemd systemd(
+        FakeSystemd::Answer::finishes, "done",
+        {.active_state = state, .later_state = "active", .later_error = "", .unit = "", .own = ""});
     const UnitRestartEnd end = restart(systemd);
     EXPECT_FALSE(end.failure) << end.failure->text();
     EXPECT_TRUE(end.begun);
@@ -108,7 +110,11 @@ TEST(UnitRestart, AStartOrReloadIsWaitedFor) {
 TEST(UnitRestart, AStopIsWaitedForAndNotFollowedByAStart) {
   for (const char* later : {"inactive", "failed", "activating"}) {
     const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done",
-                              {.active_state = "deactivating", .later_state = later, .own = ""});
+                              {.active_state = "deactivating",
+                               .later_state = later,
+                               .later_error = "",
+                               .unit = "",
+                               .own = ""});
     const UnitRestartEnd end = restart(systemd);
     EXPECT_FALSE(end.failure) << end.failure->text();
     EXPECT_FALSE(end.begun);
@@ -116,16 +122,51 @@ TEST(UnitRestart, AStopIsWaitedForAndNotFollowedByAStart) {
   }
 }
 
-TEST(UnitRestart, AUnitThatDoesNotRunIsStarted) {
+TEST(UnitRestart, TheStopOfAnAliasedUnitIsSeen) {
   const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done",
-                            {.active_state = "failed", .later_state = "", .own = ""});
+                            {.active_state = "deactivating",
+                             .later_state = "inactive",
+                             .later_error = "",
+                             .unit = "mariadb.service",
+                             .own = ""});
+  const UnitRestartEnd end = restart(systemd);
+  EXPECT_FALSE(end.failure) << end.failure->text();
+  EXPECT_THAT(systemd.requests(), testing::IsEmpty());
+}
+
+TEST(UnitRestart, AStopEndsWithTheUnitUnloadedAndWithNoOtherError) {
+  for (const auto& [name, stopped] :
+       {std::pair{"org.freedesktop.DBus.Error.UnknownObject", true},
+        std::pair{"org.freedesktop.systemd1.NoSuchUnit", true},
+        std::pair{"org.freedesktop.DBus.Error.NoReply", false},
+        std::pair{"org.freedesktop.DBus.Error.AccessDenied", false}}) {
+    const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done",
+                              {.active_state = "deactivating",
+                               .later_state = "",
+                               .later_error = name,
+                               .unit = "",
+                               .own = ""});
+    const UnitRestartEnd end = restart(systemd);
+    EXPECT_EQ(!end.failure, stopped) << name;
+    EXPECT_FALSE(end.begun);
+  }
+}
+
+TEST(UnitRestart, AUnitThatDoesNotRunIsStarted) {
+  const FakeSystemd systemd(
+      FakeSystemd::Answer::finishes, "done",
+      {.active_state = "failed", .later_state = "", .later_error = "", .unit = "", .own = ""});
   EXPECT_FALSE(restart(systemd).failure);
 }
 
 TEST(UnitRestart, TheAgentsOwnUnitIsNeverRestarted) {
   for (const char* name : {"own.service", "alias.service"}) {
     const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done",
-                              {.active_state = "active", .later_state = "", .own = "own.service"});
+                              {.active_state = "active",
+                               .later_state = "",
+                               .later_error = "",
+                               .unit = "",
+                               .own = "own.service"});
     const auto end = restart_unit(name, {.bus_address = systemd.address()});
     ASSERT_TRUE(end.failure) << name;
     EXPECT_THAT(end.failure->text(), HasSubstr("the agent runs in it"));
@@ -133,13 +174,21 @@ TEST(UnitRestart, TheAgentsOwnUnitIsNeverRestarted) {
     EXPECT_THAT(systemd.requests(), testing::IsEmpty());
   }
   const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done",
-                            {.active_state = "active", .later_state = "", .own = "own.service"});
+                            {.active_state = "active",
+                             .later_state = "",
+                             .later_error = "",
+                             .unit = "",
+                             .own = "own.service"});
   EXPECT_FALSE(restart(systemd).failure) << "another unit";
 }
 
 TEST(UnitRestart, WithoutTheAgentsOwnUnitNoneIsRestarted) {
   const FakeSystemd systemd(FakeSystemd::Answer::finishes, "done",
-                            {.active_state = "active", .later_state = "", .own = std::nullopt});
+                            {.active_state = "active",
+                             .later_state = "",
+                             .later_error = "",
+                             .unit = "",
+                             .own = std::nullopt});
   const UnitRestartEnd end = restart(systemd);
   ASSERT_TRUE(end.failure);
   EXPECT_THAT(end.failure->text(), HasSubstr("own unit"));

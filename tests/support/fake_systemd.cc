@@ -82,13 +82,16 @@ int own_unit(sd_bus_message* message, const FakeUnits& units) {
   return sd_bus_reply_method_return(message, "o", unit_path(*units.own).c_str());
 }
 
-int active_state(sd_bus_message* message, FakeSystemd& systemd) {
+int active_state(sd_bus_message* message, FakeSystemd& systemd, const std::string& unit) {
   const std::string state = systemd.next_state();
+  if (!state.empty() && state == systemd.units().later_error) {
+    return sd_bus_reply_method_errorf(message, state.c_str(), "no state");
+  }
   const int sent = sd_bus_reply_method_return(message, "v", "s", state.c_str());
   if (sent < 0 || !systemd.changes_state()) return sent;
   sd_bus_message* signal = nullptr;
   sd_bus* bus = sd_bus_message_get_bus(message);
-  if (sd_bus_message_new_signal(bus, &signal, sd_bus_message_get_path(message),
+  if (sd_bus_message_new_signal(bus, &signal, unit_path(unit).c_str(),
                                 "org.freedesktop.DBus.Properties", "PropertiesChanged") < 0) {
     return -EIO;
   }
@@ -111,10 +114,11 @@ int property(sd_bus_message* message, FakeSystemd& systemd) {
   std::string id(raw);
   std::free(raw);
   if (id == "alias.service") id = "own.service";
+  if (!systemd.units().unit.empty()) id = systemd.units().unit;
   if (std::string_view(name) == "Id") {
     return sd_bus_reply_method_return(message, "v", "s", id.c_str());
   }
-  return active_state(message, systemd);
+  return active_state(message, systemd, id);
 }
 
 int on_message(sd_bus_message* message, void* userdata, sd_bus_error*) {
@@ -163,8 +167,8 @@ void FakeSystemd::wait_for_request() const {
 }
 
 std::string FakeSystemd::next_state() {
-  const bool first = ++states_read_ == 1;
-  return first || units_.later_state.empty() ? units_.active_state : units_.later_state;
+  if (++states_read_ <= early_readings() || !changes()) return units_.active_state;
+  return units_.later_error.empty() ? units_.later_state : units_.later_error;
 }
 
 void FakeSystemd::add_request(const std::string& request) {

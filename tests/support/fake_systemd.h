@@ -18,6 +18,10 @@ struct FakeUnits {
   std::string active_state = "active";  // of every unit
   // Then the state changes, once it was read; empty: it stays.
   std::string later_state = "";
+  // In place of the later state: the name of an error.
+  std::string later_error = "";
+  // The unit itself, if that has another name than the one in the request.
+  std::string unit = "";
   // Of the caller. Empty: it is in none; nothing: that is an error.
   std::optional<std::string> own = "";
 };
@@ -48,16 +52,19 @@ class FakeSystemd {
   void add_request(const std::string& request);
 
   // Of each unit, at the next reading.
-  [[nodiscard]] std::string next_state();
+  [[nodiscard]] std::string next_state();  // an error's name: see FakeUnits::later_error
   // That reading is followed by a change.
-  [[nodiscard]] bool changes_state() const {
-    return states_read_ == 1 && !units_.later_state.empty();
-  }
+  [[nodiscard]] bool changes_state() const { return states_read_ == early_readings() && changes(); }
   [[nodiscard]] Answer answer() const { return answer_; }
   [[nodiscard]] const std::string& result() const { return result_; }
   [[nodiscard]] const FakeUnits& units() const { return units_; }
 
  private:
+  [[nodiscard]] bool changes() const {
+    return !units_.later_state.empty() || !units_.later_error.empty();
+  }
+  // Of an alias, a client reads the state once more, when it has the unit's own name.
+  [[nodiscard]] int early_readings() const { return units_.unit.empty() ? 1 : 2; }
   void serve();
   void serve_connection(UniqueFd connection);
 

@@ -27,6 +27,7 @@ constexpr const char* kUnits = "/org/freedesktop/systemd1/unit";
 constexpr const char* kUnit = "org.freedesktop.systemd1.Unit";
 constexpr const char* kProperties = "org.freedesktop.DBus.Properties";
 constexpr const char* kNoUnit = "org.freedesktop.systemd1.NoUnitForPID";
+constexpr const char* kUnloaded = "org.freedesktop.systemd1.NoSuchUnit";
 // systemd refuses the job if another one of the unit is queued that it would replace, such as a
 // stop. A start or a restart that is queued is merged with it instead.
 constexpr const char* kMode = "fail";
@@ -50,7 +51,8 @@ struct JobState {
   std::optional<std::string> own_unit;  // the agent's; empty: it runs in none
   std::optional<std::string> id;        // `unit` may be an alias
   std::optional<std::string> active_state;
-  std::string path;         // of the unit's object
+  std::string path;         // of the unit's object: of the given name, then of `id`
+  bool is_reading = false;  // the state: a reply to come has every change that was reported before
   bool is_waiting = false;  // for a start, reload or stop that is under way
   bool was_stopping = false;
   bool has_stopped = false;  // by itself: there is no request
@@ -199,8 +201,10 @@ int on_property(sd_bus_message* reply, JobState& state, std::optional<std::strin
   const char* text = nullptr;
   if (state.requested) return 0;  // the reply to an earlier change
   if (sd_bus_message_is_method_error(reply, nullptr) > 0) {
-    // systemd has unloaded a unit that is stopped.
-    state.has_stopped = state.was_stopping;
+    // systemd has unloaded a unit that is stopped. Any other error leaves its state unknown.
+    const bool is_unloaded = sd_bus_message_is_method_error(reply, kUnloaded) > 0 ||
+                             sd_bus_message_is_method_error(reply, SD_BUS_ERROR_UNKNOWN_OBJECT) > 0;
+    state.has_stopped = state.was_stopping && is_unloaded;
     if (!state.has_stopped) state.refused = reply_error(reply);
   } else if (sd_bus_message_read(reply, "v", "s", &text) < 0) {
     state.refused = error("a property of the unit is no text");
@@ -211,13 +215,9 @@ int on_property(sd_bus_message* reply, JobState& state, std::optional<std::strin
   return 0;
 }
 
-int on_id(sd_bus_message* reply, void* userdata, sd_bus_error*) {
-  auto& state = *static_cast<JobState*>(userdata);
-  return on_property(reply, state, state.id);
-}
-
 int on_active_state(sd_bus_message* reply, void* userdata, sd_bus_error*) {
   auto& state = *static_cast<JobState*>(userdata);
+  state.is_reading = false;
   return on_property(reply, state, state.active_state);
 }
 
@@ -229,31 +229,63 @@ Result<void> get_property(sd_bus* bus, const char* property, sd_bus_message_hand
   return {};
 }
 
+Result<void> read_state(sd_bus* bus, JobState& state) {
+  state.is_reading = true;
+  return get_property(bus, "ActiveState", on_active_state, state);
+}
+
 int on_unit_changed(sd_bus_message* message, void* userdata, sd_bus_error*) {
   auto& state = *static_cast<JobState*>(userdata);
-  if (state.requested) return 0;
-  const auto got =
-      get_property(sd_bus_message_get_bus(message), "ActiveState", on_active_state, state);
+  if (state.requested || state.is_reading) return 0;
+  const auto got = read_state(sd_bus_message_get_bus(message), state);
   if (!got) state.refused = got.error();
+  return 0;
+}
+
+// Reports changes of the unit at state.path, and its present state. In this order: no change is
+// missed.
+Result<void> watch_state(sd_bus* bus, JobState& state) {
+  const int code = sd_bus_match_signal_async(bus, nullptr, kName, state.path.c_str(), kProperties,
+                                             "PropertiesChanged", on_unit_changed, nullptr, &state);
+  if (code < 0) return bus_error(code, "match the signal PropertiesChanged");
+  return read_state(bus, state);
+}
+
+Result<std::string> path_of(const std::string& unit) {
+  char* raw = nullptr;
+  const int code = sd_bus_path_encode(kUnits, unit.c_str(), &raw);
+  if (code < 0) return bus_error(code, "make the path of " + unit);
+  std::string path(raw);
+  std::free(raw);
+  return path;
+}
+
+// Of an alias, systemd reports changes at the path of the unit itself (src/core/dbus-unit.c
+// bus_unit_send_change_signal()).
+Result<void> follow_alias(sd_bus* bus, JobState& state) {
+  std::string path = TRY(path_of(*state.id));
+  if (path == state.path) return {};
+  state.path = std::move(path);
+  return watch_state(bus, state);
+}
+
+int on_id(sd_bus_message* reply, void* userdata, sd_bus_error*) {
+  auto& state = *static_cast<JobState*>(userdata);
+  on_property(reply, state, state.id);
+  if (state.requested || !state.id) return 0;
+  const auto followed = follow_alias(sd_bus_message_get_bus(reply), state);
+  if (!followed) state.refused = followed.error();
   return 0;
 }
 
 // systemd loads a unit when its path is used.
 Result<void> describe(sd_bus* bus, const std::string& unit, JobState& state) {
-  int code = sd_bus_call_method_async(bus, nullptr, kName, kPath, kManager, "GetUnitByPID",
-                                      on_own_unit, &state, "u", 0U);  // 0: of the caller
+  const int code = sd_bus_call_method_async(bus, nullptr, kName, kPath, kManager, "GetUnitByPID",
+                                            on_own_unit, &state, "u", 0U);  // 0: of the caller
   if (code < 0) return bus_error(code, "call GetUnitByPID");
-  char* raw = nullptr;
-  code = sd_bus_path_encode(kUnits, unit.c_str(), &raw);
-  if (code < 0) return bus_error(code, "make the path of " + unit);
-  state.path = raw;
-  std::free(raw);
+  state.path = TRY(path_of(unit));
   TRY(get_property(bus, "Id", on_id, state));
-  // Before its first reading: no change is missed.
-  code = sd_bus_match_signal_async(bus, nullptr, kName, state.path.c_str(), kProperties,
-                                   "PropertiesChanged", on_unit_changed, nullptr, &state);
-  if (code < 0) return bus_error(code, "match the signal PropertiesChanged");
-  return get_property(bus, "ActiveState", on_active_state, state);
+  return watch_state(bus, state);
 }
 
 // The bus handles messages of one connection in order, so no job ends unseen.
@@ -267,8 +299,9 @@ Result<void> request(sd_bus* bus, const std::string& unit, JobState& state) {
   return describe(bus, unit, state);
 }
 
-// Until the bus has something to do or the time is over.
-Result<void> wait_for_bus(sd_bus* bus, MonotonicTime deadline, const UnitRestartOptions& options) {
+// Until the bus has something to do or the time is over; not at all if `busy`.
+Result<void> wait_for_bus(sd_bus* bus, bool busy, MonotonicTime deadline,
+                          const UnitRestartOptions& options) {
   const Duration left = deadline - SystemClock().now();
   if (left <= Duration{0}) return Error{ETIMEDOUT, ""};
   std::uint64_t due_us = 0;
@@ -281,7 +314,7 @@ Result<void> wait_for_bus(sd_bus* bus, MonotonicTime deadline, const UnitRestart
   if (events < 0) return bus_error(events, "sd_bus_get_events");
   std::array<pollfd, 2> fds{
       {{sd_bus_get_fd(bus), static_cast<short>(events), 0}, {options.cancelled, POLLIN, 0}}};
-  const std::uint64_t wait_ms = std::min(bus_us, left_us) / 1000 + 1;
+  const std::uint64_t wait_ms = busy ? 0 : std::min(bus_us, left_us) / 1000 + 1;
   if (::poll(fds.data(), fds.size(),
              static_cast<int>(std::min<std::uint64_t>(wait_ms, std::numeric_limits<int>::max()))) <
           0 &&
@@ -311,8 +344,7 @@ Result<void> wait_for_job(sd_bus* bus, const JobState& state, const UnitRestartO
         begun + (is_waiting ? std::min(options.transition, options.timeout) : options.timeout);
     const int done = sd_bus_process(bus, nullptr);
     if (done < 0) return bus_error(done, "the connection to D-Bus was lost");
-    if (done > 0) continue;
-    const auto waited = wait_for_bus(bus, deadline, options);
+    const auto waited = wait_for_bus(bus, done > 0, deadline, options);
     if (!waited && waited.error().code == ETIMEDOUT) return overdue(state, options);
     TRY(waited);
   }

@@ -76,7 +76,7 @@ class WatchdogTest : public ::testing::Test {
   WatchdogTest()
       : path_(scratch_.child("victim")),
         hog_(scratch_, path_, mib(16)),
-        config_(watching(scratch_.path(), mib(64), {"victim"})),
+        config_(watching(scratch_.path(), mib(64), {"victim", "later"})),
         observer_(LadderRun::must(sources::Observer::create(run_.tree(), config_))),
         growth_(clock_, *observer_),
         victim_cache_(clock_, *observer_, run_.ladder(), growth_, work_),
@@ -137,6 +137,14 @@ TEST_F(WatchdogTest, EveryThresholdOfASubjectIsWatched) {
     EXPECT_EQ(order->victim.sample.workload.path, path_);
     EXPECT_NE(order->pinned, nullptr);
   }
+}
+
+// Such as a protected workload in the first victim.
+TEST_F(WatchdogTest, AListThatAChangeOfTheWorkloadsOutdatedHasNoOrders) {
+  ASSERT_FALSE(orders_for({line(Signal::memory_available, mib(32), false)}).empty());
+  scratch_.child("later");
+  observer_->refresh();
+  EXPECT_TRUE(victim_cache_.orders(config_, {}, clock_.now()).empty());
 }
 
 // memory.untilOom is the nearer one when the loop hangs, and stays unmet.

@@ -58,7 +58,11 @@ class Ladder::Machine {
     never_kill_.protect(std::move(groups));
   }
   [[nodiscard]] int fd() const { return epoll_.get(); }
-  void note_suspends() { suspended_.note(context_.clock.now(), suspended_since_boot()); }
+  void note_suspends() {
+    // Read first: a suspend between the two then counts for the next time.
+    const Duration suspended = suspended_since_boot();
+    suspended_.note(context_.clock.now(), suspended);
+  }
 
   bool begin(const WorkloadSample& sample, Duration grace, const Signalled* by_other = nullptr);
   bool complete(const WorkloadSample& sample, const Signalled& signalled);

@@ -58,7 +58,7 @@ bool EvaluationRound::decide(const Wake& wake, MonotonicTime woken) {
   if (!kills) arm(record);
   log_evaluation(parts_.agent.log, record, parts_.agent.clock);
   if (parts_.effects.evaluated(parts_.config, parts_.evaluator.state(), record)) {
-    parts_.kills.restart_requested(parts_.config, record.decision);
+    parts_.kills.restart_requested();
   }
   start_reclaim(record.decision);
   report(std::move(record));

@@ -138,8 +138,8 @@ void KillController::post_orders(const Config& config) {
                        parts_.victim_cache.valid_until());
 }
 
-void KillController::restart_requested(const Config& config, const Decision& decision) {
-  if (!is_hard_threshold_met(decision)) post_orders(config);
+void KillController::restart_requested() {
+  parts_.watchdog.withdraw();
 }
 
 void KillController::withdraw_if_met(const Decision& decision) {

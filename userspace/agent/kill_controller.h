@@ -66,8 +66,10 @@ class KillController {
   // while no memory is pending release. A threshold does not wait for a restart of a unit, but
   // killLimit counts it.
   void post_orders(const Config& config);
-  // After a decision that requested a restart of a unit: the orders were made before it.
-  void restart_requested(const Config& config, const Decision& decision);
+  // After a decision that requested a restart of a unit: the orders were made before it, and the
+  // next list brings new ones. They are not posted again from the last list, which a rescan may
+  // have found outdated since.
+  void restart_requested();
   // Kills and restarts of units, as an observation lists them.
   [[nodiscard]] std::vector<KillProgress> all_kills() const {
     return kills_and_restarts(parts_.ladder, parts_.restarts);

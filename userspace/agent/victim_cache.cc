@@ -365,6 +365,7 @@ std::vector<Watchdog::Order> VictimCache::orders(const Config& config,
                                                  const std::vector<KillProgress>& kills,
                                                  MonotonicTime now) const {
   std::vector<Watchdog::Order> orders;
+  if (changes_ != observer_.workload_changes()) return orders;
   for (const ZoneSubject& subject : subjects_) {
     if (subject.first.empty()) continue;
     const Candidate& first = subject.first.front();

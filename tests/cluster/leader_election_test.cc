@@ -26,11 +26,13 @@ constexpr const char* kGetLease =
 constexpr const char* kUpdateLease =
     "PUT /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/descheduler";
 
-std::string lease(const std::string& holder, const std::string& version, int duration = 137) {
+// `renewed`: empty: with this version.
+std::string lease(const std::string& holder, const std::string& version, int duration = 137,
+                  const std::string& renewed = "") {
   return fmt::format(
       R"({{"metadata":{{"resourceVersion":"{}"}},"spec":{{"holderIdentity":"{}",)"
-      R"("leaseDurationSeconds":{},"acquireTime":"a","renewTime":"r","leaseTransitions":4}}}})",
-      version, holder, duration);
+      R"("leaseDurationSeconds":{},"acquireTime":"a","renewTime":"{}","leaseTransitions":4}}}})",
+      version, holder, duration, renewed.empty() ? version : renewed);
 }
 
 LeaseOptions lease_of(const std::string& identity) {
@@ -124,6 +126,15 @@ TEST_F(LeaderElectionTest, WaitsWhileAnotherHolderRenews) {
   EXPECT_FALSE(election_.leads(now_));
 }
 
+TEST_F(LeaderElectionTest, AChangeOfTheMetadataRenewsNothing) {
+  const MonotonicTime begin = now_;
+  for (int i = 0; now_ - begin < seconds(137); ++i) {
+    ASSERT_EQ(play(200, lease("other", std::to_string(i), 137, "r")), kGetLease);
+  }
+  EXPECT_EQ(now_, begin + seconds(137));
+  EXPECT_EQ(play(200), kUpdateLease);
+}
+
 TEST_F(LeaderElectionTest, WaitsForAHolderWithALongerLease) {
   const MonotonicTime begin = now_;
   while (now_ - begin < seconds(300)) {
@@ -155,11 +166,11 @@ TEST_F(LeaderElectionTest, StopsAtOnceIfAnotherProcessHoldsTheLease) {
 TEST_F(LeaderElectionTest, ReleasesTheLease) {
   become_leader();
   election_.release(now_);
-  EXPECT_FALSE(election_.released());
+  EXPECT_FALSE(election_.released(now_));
   EXPECT_EQ(play(200, lease("me", "5")), kGetLease);
   EXPECT_EQ(play(200), kUpdateLease);
   EXPECT_THAT(last_.body, HasSubstr(R"("holderIdentity":"","leaseDurationSeconds":1,)"));
-  EXPECT_TRUE(election_.released());
+  EXPECT_TRUE(election_.released(now_));
   EXPECT_FALSE(election_.leads(now_));
   EXPECT_EQ(play(200), "");
 }
@@ -171,18 +182,29 @@ TEST_F(LeaderElectionTest, ReleasesTheLeaseAfterARenewalThatIsUnderWay) {
   ASSERT_TRUE(election_.next(now_));
   election_.release(now_);
   election_.answered("lease", {200, "", ""}, "{}", std::nullopt, now_);
-  EXPECT_FALSE(election_.released());
+  EXPECT_FALSE(election_.released(now_));
   EXPECT_NE(play(200, lease("me", "6")), "");
   EXPECT_NE(play(200), "");
   EXPECT_THAT(last_.body, HasSubstr(R"("holderIdentity":"")"));
-  EXPECT_TRUE(election_.released());
+  EXPECT_TRUE(election_.released(now_));
 }
 
 TEST_F(LeaderElectionTest, HasNothingToReleaseIfItDoesNotLead) {
   EXPECT_NE(play(200, lease("other", "6")), "");
   election_.release(now_);
-  EXPECT_TRUE(election_.released());
+  EXPECT_TRUE(election_.released(now_));
   EXPECT_EQ(play(200), "");
+}
+
+TEST_F(LeaderElectionTest, HasNothingToReleaseAfterItsTime) {
+  become_leader();
+  const MonotonicTime until = *election_.leads_until();
+  election_.release(now_);
+  while (!election_.released(now_) && now_ <= until) play(0);
+  EXPECT_LE(now_, until) << "without an answer";
+  EXPECT_TRUE(election_.released(now_));
+  EXPECT_EQ(play(200), "");
+  EXPECT_FALSE(election_.due());
 }
 
 TEST_F(LeaderElectionTest, RefusesALeaseThatCannotBeRead) {
@@ -205,7 +227,6 @@ class Candidate {
 
   struct Server {
     std::string holder;
-    std::string renewed = "0";
     int version = 0;  // 0: there is no Lease
   };
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/boottime_clock.h"
 #include "cluster/rebalance_command.h"
 #include "support/child.h"
 #include "support/fake_api_server.h"
@@ -152,8 +152,9 @@ class ClusterWithPods {
     if (request.method == "GET") {
       if (version_ == 0) return json_answer(404, "{}");
       return json_answer(200, fmt::format(R"({{"metadata":{{"resourceVersion":"{}"}},"spec":)"
-                                          R"({{"holderIdentity":"{}","leaseDurationSeconds":1}}}})",
-                                          version_, holder_));
+                                          R"({{"holderIdentity":"{}","leaseDurationSeconds":1,)"
+                                          R"("renewTime":"{}"}}}})",
+                                          version_, holder_, version_));
     }
     const auto body = text::JsonDocument::parse(request.body).value();
     const auto metadata = body.root().at("metadata").value();
@@ -208,7 +209,7 @@ class RebalancerTest : public ::testing::Test {
     return found == all.end() ? 0 : found->second;
   }
 
-  const SystemClock clock_;
+  const BoottimeClock clock_;
   exports::Log log_{exports::Log::Stream::standard_error, true, exports::LogLevel::error};
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <tuple>
 #include <utility>
 
 #include "kubernetes/api_status.h"
@@ -65,7 +66,8 @@ std::string LeaderElection::lease_body() const {
 }
 
 std::optional<KeyedRequest> LeaderElection::next(MonotonicTime now) {
-  if (sent_ || released() || now < not_before_) return std::nullopt;
+  if (releases_ && !leads(now)) leads_until_.reset();
+  if (sent_ || released(now) || now < not_before_) return std::nullopt;
   kubernetes::OutgoingRequest request;
   request.longest = std::min<Duration>(kLeaseRequestLongest, options_.renew);
   request.target = target();
@@ -124,11 +126,16 @@ Result<LeaderElection::SeenLease> LeaderElection::parse(std::string_view body) {
   return seen;
 }
 
+bool LeaderElection::SeenLease::has_record_of(const SeenLease& other) const {
+  return std::tie(holder, acquired, renewed, seconds, transitions) ==
+         std::tie(other.holder, other.acquired, other.renewed, other.seconds, other.transitions);
+}
+
 void LeaderElection::read(std::string_view body, MonotonicTime now) {
   auto parsed = parse(body);
   if (!parsed) return fail(kubernetes::bounded_text(parsed.error().text()), now);
-  // The version, too: the holder may have renewed twice within one clock tick of its own.
-  if (parsed->version != seen_.version) seen_at_ = now;
+  // As client-go: a change of the metadata renews nothing.
+  if (seen_.version.empty() || !parsed->has_record_of(seen_)) seen_at_ = now;
   seen_ = *std::move(parsed);
   decide(now);
 }
@@ -168,7 +175,6 @@ void LeaderElection::written(MonotonicTime now) {
 }
 
 void LeaderElection::release(MonotonicTime now) {
-  if (leads_until_ && now >= *leads_until_) leads_until_.reset();
   releases_ = true;
   // A request under way ends first.
   if (!sent_) step_ = LeaseStep::read;
@@ -177,8 +183,8 @@ void LeaderElection::release(MonotonicTime now) {
 }
 
 std::optional<MonotonicTime> LeaderElection::due() const {
-  if (sent_ || released()) return std::nullopt;
-  return not_before_;
+  if (sent_ || (releases_ && !leads_until_)) return std::nullopt;
+  return releases_ ? std::min(not_before_, *leads_until_) : not_before_;
 }
 
 }  // namespace forestall::cluster

@@ -4,7 +4,7 @@
 //
 // Never two leaders: this one leads for `renew` after it began to send its last accepted change.
 // Another candidate waits for `lease`, which is longer, after it has seen that change. Both count
-// on their own monotonic clock.
+// on their own clock, which also runs while the host is suspended (BoottimeClock).
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,8 @@ class LeaderElection final : public RequestSource {
   [[nodiscard]] std::optional<MonotonicTime> leads_until() const { return leads_until_; }
   // Gives the leadership up, so that another candidate need not wait. No other change afterwards.
   void release(MonotonicTime now);
-  [[nodiscard]] bool released() const { return releases_ && !leads_until_; }
+  // The end of the leadership is enough: an API server that does not answer delays no process.
+  [[nodiscard]] bool released(MonotonicTime now) const { return releases_ && !leads(now); }
   // As last read; empty: no process, or not read yet.
   [[nodiscard]] const std::string& holder() const { return seen_.holder; }
   // Why the last request had no success; empty: it had.
@@ -62,6 +63,9 @@ class LeaderElection final : public RequestSource {
     std::string renewed;
     std::int64_t seconds = 0;
     std::int64_t transitions = 0;
+
+    // Whether the rest of the object alone may differ.
+    [[nodiscard]] bool has_record_of(const SeenLease& other) const;
   };
 
   void read(std::string_view body, MonotonicTime now);
@@ -82,7 +86,7 @@ class LeaderElection final : public RequestSource {
   MonotonicTime not_before_{};
   MonotonicTime begun_{};  // of the request under way
   SeenLease seen_;
-  MonotonicTime seen_at_{};  // when holder or renewal last changed
+  MonotonicTime seen_at_{};  // when its record last changed
   std::optional<MonotonicTime> leads_until_;
   kubernetes::Backoff backoff_;
   std::string problem_;

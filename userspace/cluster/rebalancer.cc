@@ -55,8 +55,9 @@ Duration eviction_longest(const std::optional<LeaseOptions>& lease) {
 
 }  // namespace
 
-Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exports::Log& log,
-                       std::unique_ptr<kubernetes::HttpClient> client, rebalance::Policy policy)
+Rebalancer::Rebalancer(const RebalancerOptions& options, const BoottimeClock& clock,
+                       exports::Log& log, std::unique_ptr<kubernetes::HttpClient> client,
+                       rebalance::Policy policy)
     : options_(options),
       clock_(clock),
       log_(log),
@@ -81,7 +82,8 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
 }
 
 Result<std::unique_ptr<Rebalancer>> Rebalancer::create(const RebalancerOptions& options,
-                                                       const Clock& clock, exports::Log& log) {
+                                                       const BoottimeClock& clock,
+                                                       exports::Log& log) {
   rebalance::Policy policy =
       TRY(read_policy(options.policy_file, options.policy, options.compat, nullptr));
   TRY(check_policy_sources(policy));
@@ -321,7 +323,7 @@ Result<void> Rebalancer::withdraw(Duration longest) {
     advance();
     report_evictions();
     // The answer of an eviction that was sent is part of the record.
-    const bool released = !election_ || election_->released();
+    const bool released = !election_ || election_->released(clock_.now());
     if (evictions_.done() && released && events_.all_reported()) return {};
     const MonotonicTime now = clock_.now();
     if (now >= end) return error("the API server has not answered in time");
@@ -341,7 +343,7 @@ Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log)
   sigaddset(&signals, SIGINT);
   const UniqueFd stop(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!stop) return errno_error("signalfd", "SIGTERM");
-  const SystemClock clock;
+  const BoottimeClock clock;
   const auto rebalancer = TRY(Rebalancer::create(options, clock, log));
   log.write(LogLevel::info, LogLine("start")
                                 .field("server", options.access.server)

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/boottime_clock.h"
 #include "base/result.h"
 #include "cluster/event_series.h"
 #include "cluster/leader_election.h"
@@ -49,9 +49,10 @@ class Rebalancer {
   // NodePressure requires several reports of a node, and each list has only the last one.
   static constexpr Duration kReportsInterval = std::chrono::seconds(30);
 
-  // `log` and `clock` outlive this. Errors: of the policy; libcurl cannot be used.
+  // `log` and `clock` outlive this. Errors: of the policy; libcurl cannot be used. A leader whose
+  // clock stopped while the host was suspended would be a second one.
   static Result<std::unique_ptr<Rebalancer>> create(const RebalancerOptions& options,
-                                                    const Clock& clock, exports::Log& log);
+                                                    const BoottimeClock& clock, exports::Log& log);
   Rebalancer(const Rebalancer&) = delete;
   Rebalancer& operator=(const Rebalancer&) = delete;
 
@@ -69,7 +70,7 @@ class Rebalancer {
  private:
   enum class RunPhase : std::uint8_t { idle, listing, evicting };
 
-  Rebalancer(const RebalancerOptions& options, const Clock& clock, exports::Log& log,
+  Rebalancer(const RebalancerOptions& options, const BoottimeClock& clock, exports::Log& log,
              std::unique_ptr<kubernetes::HttpClient> client, rebalance::Policy policy);
   [[nodiscard]] bool leads() const { return !election_ || election_->leads(clock_.now()); }
   void advance();
@@ -90,7 +91,7 @@ class Rebalancer {
   [[nodiscard]] MonotonicTime due() const;
 
   const RebalancerOptions options_;
-  const Clock& clock_;
+  const BoottimeClock& clock_;
   exports::Log& log_;
   const std::unique_ptr<kubernetes::HttpClient> client_;
   const bool uses_metrics_;

@@ -135,6 +135,32 @@ TEST_F(PlanEvictionsTest, TakesTheAnswerOfARequestThatWasSentBefore) {
   EXPECT_THAT(ended(), ElementsAre("d=abandoned", "c=failed"));
 }
 
+TEST_F(PlanEvictionsTest, SendsNothingAfterThePlanIsDropped) {
+  begin({"a", "b"});
+  ASSERT_TRUE(evictions_.next(now_));
+  evictions_.abandon("the leadership is lost");
+  evictions_.answered("uid-a", {400, "", ""}, kOldServer, std::nullopt, now_);
+  EXPECT_TRUE(evictions_.done()) << "with the other version";
+  EXPECT_FALSE(evictions_.next(now_));
+  EXPECT_THAT(ended(), ElementsAre("b=abandoned", "a=abandoned"));
+}
+
+TEST_F(PlanEvictionsTest, DoesNotDecideAfterALostAnswer) {
+  begin({"a", "b", "c", "d", "e"});
+  EXPECT_EQ(play(0), "a");
+  EXPECT_EQ(play(404), "a") << "evicted by the first request, or gone";
+  EXPECT_EQ(play(404), "b");
+  EXPECT_EQ(play(504), "c");
+  EXPECT_EQ(play(409, kLaterPod), "c");
+  EXPECT_EQ(play(0), "d");
+  EXPECT_EQ(play(429, kBudgetRefusal), "d");
+  EXPECT_EQ(play(0), "e");
+  may_evict_ = false;
+  EXPECT_EQ(play(201), "");
+  EXPECT_THAT(ended(),
+              ElementsAre("a=unknown", "b=gone", "c=unknown", "d=refused-by-budget", "e=unknown"));
+}
+
 TEST_F(PlanEvictionsTest, DropsAnOldPlan) {
   begin({"a", "b"});
   EXPECT_EQ(play(201), "a");

@@ -8,6 +8,11 @@
 #include "kubernetes/retry_after.h"
 
 namespace forestall::cluster {
+namespace {
+
+constexpr int kServerTimeout = 504;  // the request may go on
+
+}  // namespace
 
 std::string_view to_string(PlannedEnd end) {
   switch (end) {
@@ -16,6 +21,7 @@ std::string_view to_string(PlannedEnd end) {
     case PlannedEnd::refused_by_budget: return "refused-by-budget";
     case PlannedEnd::refused: return "refused";
     case PlannedEnd::failed: return "failed";
+    case PlannedEnd::unknown: return "unknown";
     case PlannedEnd::abandoned: return "abandoned";
   }
   return "";
@@ -24,20 +30,18 @@ std::string_view to_string(PlannedEnd end) {
 void PlanEvictions::begin(std::vector<PlannedEviction> plan, MonotonicTime made) {
   waiting_.assign(std::make_move_iterator(plan.begin()), std::make_move_iterator(plan.end()));
   made_ = made;
-  attempts_ = 0;
-  versions_tried_ = false;
   not_before_ = made;
-  backoff_.reset();
   dropped_why_.clear();
 }
 
 void PlanEvictions::abandon(std::string_view why) {
   dropped_why_ = why;
-  const std::size_t kept = sent_ ? 1 : 0;  // its answer follows
-  while (waiting_.size() > kept) {
+  while (waiting_.size() > 1) {
     ended_.push_back({std::move(waiting_.back()), PlannedEnd::abandoned, dropped_why_});
     waiting_.pop_back();
   }
+  // Of a request that was sent the answer follows.
+  if (!waiting_.empty() && !sent_) end(PlannedEnd::abandoned, dropped_why_);
 }
 
 std::optional<KeyedRequest> PlanEvictions::next(MonotonicTime now) {
@@ -64,6 +68,7 @@ void PlanEvictions::answered(std::string_view, const kubernetes::ResponseHead& h
   sent_ = false;
   if (waiting_.empty()) return;
   if (!failure && head.code >= 200 && head.code < 300) return end(PlannedEnd::evicted, "");
+  if (failure || head.code == kServerTimeout) lost_answer_ = true;
   if (failure && head.code < 300) {
     return try_again(kubernetes::bounded_text(failure->text()), Duration::zero(), now);
   }
@@ -78,6 +83,7 @@ void PlanEvictions::refused(const kubernetes::ApiStatus& status,
   }
   if (is_of_budget(status)) return end(PlannedEnd::refused_by_budget, std::move(problem));
   if (is_of_other_version(status) && !versions_tried_) {
+    if (!dropped_why_.empty()) return end(PlannedEnd::abandoned, dropped_why_);
     versions_tried_ = true;
     old_version_ = !old_version_;
     --attempts_;
@@ -102,8 +108,15 @@ void PlanEvictions::try_again(std::string problem, Duration wanted, MonotonicTim
 }
 
 void PlanEvictions::end(PlannedEnd how, std::string problem) {
+  const bool decided = how == PlannedEnd::evicted || how == PlannedEnd::refused ||
+                       how == PlannedEnd::refused_by_budget;
+  if (lost_answer_ && !decided) {
+    how = PlannedEnd::unknown;
+    problem = "an answer was lost; then: " + problem;
+  }
   ended_.push_back({std::move(waiting_.front()), how, std::move(problem)});
   waiting_.pop_front();
+  lost_answer_ = false;
   attempts_ = 0;
   versions_tried_ = false;
   backoff_.reset();

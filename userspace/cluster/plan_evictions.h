@@ -36,7 +36,8 @@ enum class PlannedEnd : std::uint8_t {
   gone,               // there is no such pod any more, or a later one has its name
   refused_by_budget,  // by a PodDisruptionBudget
   refused,            // the server forbids it or cannot process it
-  failed,             // no answer, or an error of the server, several times
+  failed,             // an error of the server, several times
+  unknown,            // evicted or not: an answer was lost, and no later one of the pod decides it
   abandoned,          // the plan ended before
 };
 // "evicted", "refused-by-budget", ...
@@ -89,6 +90,7 @@ class PlanEvictions final : public RequestSource {
   MonotonicTime made_{};
   // Of the first one.
   bool sent_ = false;
+  bool lost_answer_ = false;  // the server may have done what an earlier request requested
   int attempts_ = 0;
   bool versions_tried_ = false;
   MonotonicTime not_before_{};

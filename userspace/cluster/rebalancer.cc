@@ -257,6 +257,8 @@ void Rebalancer::report_evictions() {
   for (const PlanEvictions::Ended& each : evictions_.take_ended()) {
     ++counts_.evictions[each.end];
     log_eviction(each.eviction, to_string(each.end), each.problem);
+    // What may have been evicted counts for the pacing, too.
+    if (each.end == PlannedEnd::unknown) continue;
     if (each.end != PlannedEnd::evicted) {
       forget_move(each.eviction.pod);
       continue;

@@ -177,6 +177,13 @@ class KubernetesTest(unittest.TestCase):
         image = re.search(r"image: (\S+)", self.rendered["base"]["DaemonSet"])[0]
         self.assertIn(image, pod)
 
+    def test_rebalancer_lists_no_more_than_its_memory(self) -> None:
+        header = (TOP / "userspace/cluster/snapshot_lister.h").read_text()
+        lists = int(re.search(r"kBytesMax = std::uint64_t\{(\d+)\} << 30;", header)[1])
+        deployment = (MANIFESTS / "rebalancer/deployment.yaml").read_text()
+        limit = int(re.search(r"limits: \{memory: (\d+)Gi\}", deployment)[1])
+        self.assertEqual(lists, limit)
+
     def test_rebalancer_has_a_valid_policy(self) -> None:
         policy = MANIFESTS / "rebalancer/policy.yaml"
         ran = subprocess.run([FORESTALL, "check-config", "--policy-config-file", str(policy)],

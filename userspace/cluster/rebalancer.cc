@@ -179,10 +179,10 @@ void Rebalancer::poll_reports() {
 }
 
 void Rebalancer::begin_cycle() {
-  cycle_begun_ = clock_.now();
-  next_cycle_ = cycle_begun_ + options_.interval;
+  const MonotonicTime begun = clock_.now();
+  next_cycle_ = begun + options_.interval;
   phase_ = RunPhase::listing;
-  lister_.begin(kinds_for_plan(uses_metrics_, uses_reports_), cycle_begun_);
+  lister_.begin(kinds_for_plan(uses_metrics_, uses_reports_), begun);
 }
 
 void Rebalancer::add_reports(rebalance::Snapshot& snapshot) const {
@@ -219,7 +219,7 @@ void Rebalancer::plan() {
     return;
   }
   if (plan.history) history_ = *plan.history;
-  evictions_.begin(std::move(planned), cycle_begun_);
+  evictions_.begin(std::move(planned), lister_.begun());
 }
 
 std::vector<PlannedEviction> Rebalancer::evictions_of(const rebalance::RebalancePlan& plan,

@@ -111,7 +111,6 @@ class Rebalancer {
   RunPhase phase_ = RunPhase::idle;
   bool finished_ = false;
   bool led_ = false;
-  MonotonicTime cycle_begun_{};
   MonotonicTime next_cycle_{};
   MonotonicTime next_reports_{};
   bool reads_reports_ = false;

@@ -16,6 +16,7 @@ namespace {
 
 constexpr Duration kPageLongest = std::chrono::seconds(60);
 constexpr int kMissing = 404;
+constexpr int kExpired = 410;    // of `continue`
 constexpr int kNotServed = 503;  // of an aggregated API without its server
 
 }  // namespace
@@ -44,15 +45,23 @@ std::vector<ListedKind> kinds_of_reports() {
 
 void SnapshotLister::begin(std::vector<ListedKind> kinds, MonotonicTime now) {
   std::ranges::reverse(kinds);
-  kinds_ = std::move(kinds);
+  all_kinds_ = std::move(kinds);
+  restarts_ = 0;
+  start(now);
+}
+
+void SnapshotLister::start(MonotonicTime now) {
+  kinds_ = all_kinds_;
   reader_.emplace();
   failure_.clear();
   bytes_ = 0;
+  pages_ = 0;
   continue_.clear();
   old_ = false;
   sent_ = false;
   attempts_ = 0;
   backoff_.reset();
+  begun_ = now;
   not_before_ = now;
   ++run_;
 }
@@ -71,12 +80,18 @@ rebalance::Snapshot SnapshotLister::take(std::int64_t wall_ns) {
 }
 
 std::optional<KeyedRequest> SnapshotLister::next(MonotonicTime now) {
-  if (kinds_.empty() || sent_ || now < not_before_) return std::nullopt;
+  if (kinds_.empty() || sent_) return std::nullopt;
+  const Duration left = begun_ + kLongest - now;
+  if (left <= Duration::zero()) {
+    fail("the lists are not complete after 5 minutes");
+    return std::nullopt;
+  }
+  if (now < not_before_) return std::nullopt;
   const ListedKind& kind = kinds_.back();
   kubernetes::OutgoingRequest request;
   request.target = fmt::format("{}?limit={}", old_ ? kind.old_path : kind.path, kPageSize);
   if (!continue_.empty()) request.target += "&continue=" + kubernetes::percent_encoded(continue_);
-  request.longest = kPageLongest;
+  request.longest = std::min(kPageLongest, left);
   sent_ = true;
   ++attempts_;
   return KeyedRequest{std::to_string(run_), std::move(request)};
@@ -101,6 +116,11 @@ void SnapshotLister::answered(std::string_view key, const kubernetes::ResponseHe
   const bool absent =
       !failure && (head.code == kMissing || (kind.optional && head.code == kNotServed));
   if (absent) return missing(problem);
+  const bool expired = !failure && head.code == kExpired && !continue_.empty();
+  if (expired && restarts_ < kRestartsMax) {
+    ++restarts_;
+    return start(now);
+  }
   const bool transient = failure || head.code == 429 || head.code == 401 || head.code >= 500;
   if (!transient || attempts_ >= kAttemptsMax) return fail(problem);
   const auto wanted = status.retry_after
@@ -135,11 +155,14 @@ void SnapshotLister::fail(const std::string& problem) {
 
 Result<void> SnapshotLister::add_page(std::string_view body) {
   bytes_ += body.size();
-  if (bytes_ > kBytesMax) return error("the lists are larger than 4 GiB");
+  if (bytes_ > kBytesMax) return error("the lists are larger than 2 GiB");
+  if (++pages_ > kPagesMax) return error("the lists have too many pages");
   {
     const auto document = TRY(text::JsonDocument::parse(body));
     const auto metadata = TRY(document.root().find("metadata"));
-    continue_ = metadata ? TRY(metadata->text("continue")) : "";
+    std::string next_page = metadata ? TRY(metadata->text("continue")) : "";
+    if (!next_page.empty() && next_page == continue_) return error("the server repeats a page");
+    continue_ = std::move(next_page);
   }
   std::string text;
   text.reserve(body.size() + descheduler::ClusterSnapshotReader::kJsonPadding);
@@ -149,7 +172,7 @@ Result<void> SnapshotLister::add_page(std::string_view body) {
 
 std::optional<MonotonicTime> SnapshotLister::due() const {
   if (kinds_.empty() || sent_) return std::nullopt;
-  return not_before_;
+  return std::min(not_before_, begun_ + kLongest);
 }
 
 }  // namespace forestall::cluster

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "cluster/plan_evictions.h"
 #include "cluster/request_source.h"
 #include "descheduler/cluster_snapshot.h"
 #include "kubernetes/backoff.h"
@@ -36,9 +37,14 @@ class SnapshotLister final : public RequestSource {
   static constexpr int kPageSize = 500;
   // Of one page: an object has at most 1.5 MiB, and few have more than 20 KiB.
   static constexpr std::size_t kPageBytesMax = std::size_t{64} << 20;
-  // Of all pages, as the offline command.
-  static constexpr std::uint64_t kBytesMax = std::uint64_t{4} << 30;
+  // Of all pages: the memory limit of the Deployment. What is kept of a list is smaller than it.
+  static constexpr std::uint64_t kBytesMax = std::uint64_t{2} << 30;
+  static constexpr int kPagesMax = 10'000;
   static constexpr int kAttemptsMax = 4;  // for one page
+  // Because the server no longer has the state of the first page.
+  static constexpr int kRestartsMax = 2;
+  // Of all lists since begun(): a plan of an older state is not carried out.
+  static constexpr Duration kLongest = PlanEvictions::kPlanAgeMax;
 
   // `chance` returns numbers in [0, 1).
   explicit SnapshotLister(std::function<double()> chance) : chance_(std::move(chance)) {}
@@ -50,6 +56,8 @@ class SnapshotLister final : public RequestSource {
   [[nodiscard]] bool done() const { return kinds_.empty(); }
   // Why it ended without a snapshot; empty: it did not.
   [[nodiscard]] const std::string& failure() const { return failure_; }
+  // When the first request was due, since the last restart: nothing in the snapshot is older.
+  [[nodiscard]] MonotonicTime begun() const { return begun_; }
   // REQUIRES: done(), without failure(); called once.
   [[nodiscard]] rebalance::Snapshot take(std::int64_t wall_ns);
 
@@ -60,17 +68,22 @@ class SnapshotLister final : public RequestSource {
 
  private:
   [[nodiscard]] Result<void> add_page(std::string_view body);
+  void start(MonotonicTime now);
   void missing(std::string problem);
   void next_kind();
   void fail(const std::string& problem);
 
   const std::function<double()> chance_;
-  std::vector<ListedKind> kinds_;  // the last one is listed now
+  std::vector<ListedKind> all_kinds_;
+  std::vector<ListedKind> kinds_;  // those to list; the last one is listed now
   std::optional<descheduler::ClusterSnapshotReader> reader_;
   std::string continue_;
   bool old_ = false;  // the path of the kind that is listed now
   bool sent_ = false;
   int attempts_ = 0;
+  int restarts_ = 0;
+  int pages_ = 0;
+  MonotonicTime begun_{};
   std::uint64_t bytes_ = 0;
   std::uint64_t run_ = 0;  // answers of earlier runs are void
   MonotonicTime not_before_{};

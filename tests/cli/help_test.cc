@@ -87,10 +87,10 @@ TEST(Help, EveryHelpTextFitsEightyColumns) {
 
 TEST(Help, SubcommandsAreGrouped) {
   EXPECT_THAT(groups_of(output_of({"--help"})),
-              testing::ElementsAre("Guard: agent demo doctor status cluster",
+              testing::ElementsAre("Guard: agent demo doctor status", "Cluster: cluster rebalance",
                                    "Inspect: signals rank score top events",
                                    "Offline: check-config rules import-oomd earlyoom plan qos "
-                                   "admit rebalance replay diff report",
+                                   "admit replay diff report",
                                    "Record and trace: trace record",
                                    "Help: completion version help", "Options: -h --version"));
 }

@@ -46,6 +46,7 @@ struct SubcommandRow {
 constexpr unsigned kLive = kOutput | kHost | kConfig | kKubeletFlags;
 constexpr unsigned kSettings = kOutput | kConfig | kKubeletFlags;
 constexpr const char* kGuard = "Guard";
+constexpr const char* kCluster = "Cluster";
 constexpr const char* kInspect = "Inspect";
 constexpr const char* kOffline = "Offline";
 constexpr const char* kRecordAndTrace = "Record and trace";
@@ -58,8 +59,10 @@ constexpr SubcommandRow kSubcommands[] = {
      "Check which kernel features this host has and which are missing"},
     {Subcommand::status, kGuard, "status", kOutput, describe_status,
      "Show the state of the running agent"},
-    {Subcommand::cluster, kGuard, "cluster", kNone, describe_cluster,
+    {Subcommand::cluster, kCluster, "cluster", kNone, describe_cluster,
      "Give the running agent the pods of a Kubernetes API server"},
+    {Subcommand::rebalance, kCluster, "rebalance", kOutput, describe_rebalance,
+     "Move pods from their nodes by a DeschedulerPolicy, or plan it from files"},
     {Subcommand::signals, kInspect, "signals", kLive, nullptr,
      "Show the current value of every signal and threshold"},
     {Subcommand::rank, kInspect, "rank", kLive, describe_rank,
@@ -84,8 +87,6 @@ constexpr SubcommandRow kSubcommands[] = {
      "Compute QoS class, requests, oom_score_adj and cgroups of pods"},
     {Subcommand::admit, kOffline, "admit", kOutput, describe_admit,
      "Check whether pods are admitted under pressure, and what they preempt"},
-    {Subcommand::rebalance, kOffline, "rebalance", kOutput, describe_rebalance,
-     "Move pods from their nodes by a DeschedulerPolicy, or plan it from files"},
     {Subcommand::replay, kOffline, "replay", kSettings, describe_replay,
      "Repeat the decisions of a recording, or decide on observations"},
     {Subcommand::diff, kOffline, "diff", kOutput, describe_diff,

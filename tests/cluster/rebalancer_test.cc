@@ -343,8 +343,9 @@ TEST_F(RebalancerTest, ReadsNodeReportsForNodePressure) {
   ClusterWithPods cluster("abc");
   RebalancerOptions options;
   options.policy = kPressure;
+  options.interval = std::chrono::hours(1);
   const auto rebalancer = make(cluster, options);
-  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->finished(); }));
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->counts().made == 1; }));
   EXPECT_FALSE(cluster.requests("GET", "/nodereports?limit=500").empty());
   EXPECT_EQ(rebalancer->counts().made, 1U) << "a cluster without the kind has no reports";
   EXPECT_TRUE(cluster.evicted().empty());
@@ -355,6 +356,14 @@ TEST_F(RebalancerTest, RefusesAPolicyBeforeItStarts) {
   options.policy_file = "policy.yaml";
   options.policy = "profiles: 3\n";
   EXPECT_THAT(Rebalancer::create(options, clock_, log_).error().text(), HasSubstr("policy.yaml:1"));
+}
+
+TEST_F(RebalancerTest, RefusesNodePressureForOnePlanOnly) {
+  RebalancerOptions options;
+  options.policy_file = "policy.yaml";
+  options.policy = kPressure;
+  EXPECT_THAT(Rebalancer::create(options, clock_, log_).error().text(),
+              HasSubstr("--descheduling-interval"));
 }
 
 TEST(RebalancerOptions, AreThoseOfTheDescheduler) {

@@ -56,6 +56,16 @@ Result<void> check_policy_sources(const rebalance::Policy& policy) {
       "only; use the plugin NodePressure or the source KubernetesMetrics");
 }
 
+std::size_t reports_compared(const rebalance::Policy& policy) {
+  std::size_t most = 0;
+  any_plugin(policy, [&](const rebalance::ProfilePlugin& plugin) {
+    const auto* const args = std::get_if<rebalance::NodePressureArgs>(&plugin.args);
+    if (args != nullptr) most = std::max<std::size_t>(most, args->consecutive_reports);
+    return false;
+  });
+  return most;
+}
+
 bool uses_node_reports(const rebalance::Policy& policy) {
   return any_plugin(policy, [](const rebalance::ProfilePlugin& plugin) {
     return std::holds_alternative<rebalance::NodePressureArgs>(plugin.args);

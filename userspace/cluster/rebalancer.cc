@@ -23,7 +23,8 @@ namespace {
 using exports::LogLevel;
 using exports::LogLine;
 
-constexpr std::size_t kReportListsMax = 6;
+// At least; more if the policy compares more.
+constexpr std::size_t kReportListsMin = 6;
 constexpr Duration kReleaseLongest = std::chrono::seconds(5);
 // An Event for each eviction of a large plan.
 constexpr EventSeries::Rate kEventRate{.burst = 1000, .per_new = std::chrono::milliseconds(100)};
@@ -64,6 +65,7 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const BoottimeClock& cl
       client_(std::move(client)),
       uses_metrics_(policy.kubernetes_metrics),
       uses_reports_(uses_node_reports(policy)),
+      report_lists_max_(std::max(kReportListsMin, reports_compared(policy))),
       lister_(chances()),
       report_lister_(chances()),
       evictions_(
@@ -87,6 +89,11 @@ Result<std::unique_ptr<Rebalancer>> Rebalancer::create(const RebalancerOptions& 
   rebalance::Policy policy =
       TRY(read_policy(options.policy_file, options.policy, options.compat, nullptr));
   TRY(check_policy_sources(policy));
+  if (uses_node_reports(policy) && options.interval == Duration::zero()) {
+    return error(options.policy_file +
+                 ": the plugin NodePressure compares several reports of a node; use "
+                 "--descheduling-interval");
+  }
   auto client = TRY(kubernetes::HttpClient::create(options.access));
   return std::unique_ptr<Rebalancer>(
       new Rebalancer(options, clock, log, std::move(client), std::move(policy)));
@@ -126,6 +133,8 @@ MonotonicTime Rebalancer::due() const {
   MonotonicTime first = clock_.now() + std::chrono::hours(1);
   const bool leads_now = leads();
   if (leads_now && phase_ == RunPhase::idle && !finished_) first = std::min(first, next_cycle_);
+  // The rest of the plan may have been dropped since the last step.
+  if (phase_ == RunPhase::evicting && evictions_.done()) first = clock_.now();
   if (leads_now && uses_reports_ && !reads_reports_) first = std::min(first, next_reports_);
   const auto end = election_ && leads_now ? election_->leads_until() : std::nullopt;
   const auto election = election_sender_ ? election_sender_->due() : std::nullopt;
@@ -166,7 +175,7 @@ void Rebalancer::poll_reports() {
     reads_reports_ = false;
     if (report_lister_.failure().empty()) {
       reports_.push_back(report_lister_.take(wall_ns()));
-      if (reports_.size() > kReportListsMax) reports_.pop_front();
+      if (reports_.size() > report_lists_max_) reports_.pop_front();
     } else {
       log_.write(LogLevel::warning,
                  LogLine("node-reports").field("problem", report_lister_.failure()));

@@ -96,6 +96,7 @@ class Rebalancer {
   const std::unique_ptr<kubernetes::HttpClient> client_;
   const bool uses_metrics_;
   const bool uses_reports_;
+  const std::size_t report_lists_max_;
 
   std::optional<LeaderElection> election_;
   SnapshotLister lister_;

@@ -49,8 +49,8 @@ class OomForecast {
   // Makes the kernel's victim the predicted one if it is within the slack or one of the equals.
   // False: it is neither.
   bool adopt(pid_t pid);
-  // Whether it is the predicted victim or within the slack of it.
-  [[nodiscard]] bool may_choose(pid_t pid);
+  // Whether it is the predicted victim, or within the slack of it with `growth` more pages.
+  [[nodiscard]] bool may_choose(pid_t pid, Pages growth);
   // Removes dead processes from the scene.
   void bury(const std::vector<pid_t>& pids);
 
@@ -67,7 +67,7 @@ class OomForecast {
  private:
   void learn_orders();
   // Null: may_choose() is false.
-  [[nodiscard]] ProcessSample* choosable(pid_t pid);
+  [[nodiscard]] ProcessSample* choosable(pid_t pid, Pages growth = 0);
 
   Pages slack_;
   kernel::CgroupTree tree_;
@@ -126,6 +126,7 @@ class OomTrials {
   void join_below(const std::string& path);
   void collect();
   void add(std::vector<OomLine> lines);
+  [[nodiscard]] bool is_buried(const OomLine& line) const;
 
   ProcessForest& forest_;
   OomForecast& forecast_;

@@ -104,7 +104,12 @@ std::optional<int> Filler::hold(std::int64_t pages) {
 }
 
 void Filler::drop() {
-  if (command('d', 0) != 0) throw std::runtime_error("the filler did not free its memory");
+  const std::optional<int> freed = command('d', 0);
+  if (freed == 0) return;
+  const std::string why = freed            ? "errno " + std::to_string(*freed)
+                          : child_.ended() ? "it has ended"
+                                           : "it does not answer";
+  throw std::runtime_error("filler " + std::to_string(pid()) + " did not free its memory: " + why);
 }
 
 std::optional<int> Filler::command(char what, std::int64_t pages) {

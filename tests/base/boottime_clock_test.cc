@@ -27,7 +27,8 @@ int count_after_an_hour() {
   if (offsets < 0 || ::write(offsets, kOffset.data(), kOffset.size()) < 0) return kNoNamespace;
   const pid_t inside = ::fork();
   if (inside == 0) {
-    const Duration ahead = BoottimeClock().now() - SystemClock().now();
+    const MonotonicTime first = SystemClock().now();
+    const Duration ahead = BoottimeClock().now() - first;
     ::_exit(ahead >= std::chrono::hours(1) ? kRight : 1);
   }
   int status = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actuators/suspended_times.h"
 
-#include <time.h>
-
 #include <algorithm>
+
+#include "base/boottime_clock.h"
 
 namespace forestall::actuators {
 namespace {
@@ -17,10 +17,8 @@ constexpr std::size_t kSeenMax = 16;
 
 // A pause between the two readings makes the result smaller.
 Duration suspended_since_boot() {
-  timespec boot{};
-  ::clock_gettime(CLOCK_BOOTTIME, &boot);
-  return std::chrono::seconds(boot.tv_sec) + Duration(boot.tv_nsec) -
-         SystemClock().now().time_since_epoch();
+  const MonotonicTime boot = BoottimeClock().now();
+  return boot - SystemClock().now();
 }
 
 void SuspendedTimes::note(MonotonicTime now, Duration suspended) {

@@ -2,7 +2,6 @@
 // `forestall trace`: traces memory pressure in the kernel, live.
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <string>
@@ -10,7 +9,7 @@
 #include <vector>
 
 #include "base/printable.h"
-#include "base/unique_fd.h"
+#include "base/take_signals.h"
 #include "cli/agent_socket.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
@@ -23,18 +22,6 @@
 
 namespace forestall::cli {
 namespace {
-
-// Ctrl-C, SIGTERM and SIGHUP end the trace with its totals. A closed output ends it as well.
-Result<UniqueFd> take_signals() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (const int each : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set, each);
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);
-  UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd) return errno_error("signalfd", "");
-  return fd;
-}
 
 // The pods that have a cgroup now.
 Result<std::vector<std::string>> uids_of_host(const Options& options, const Config& config) {
@@ -92,7 +79,9 @@ int run_trace(const Options& options, const trace::TraceOptions& trace) {
   }
   const auto disabled = disabled_features(options);
   if (!disabled) return fail(disabled.error(), kExitUsage);
-  const auto signals = take_signals();
+  // They end the trace with its totals. A closed output ends it as well.
+  const auto signals = take_signals({SIGINT, SIGTERM, SIGHUP});
+  ::signal(SIGPIPE, SIG_IGN);
   if (!signals) return fail(signals.error(), kExitFailed);
   const auto tree = kernel::CgroupTree::discover(options.cgroup_mount);
   if (!tree) return fail(tree.error(), kExitFailed);

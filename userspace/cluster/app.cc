@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdint>
 #include <random>
 #include <utility>
@@ -191,13 +190,7 @@ void App::report_pods() {
                  .field("kept", "priority, and requests and limits of the whole pod"));
 }
 
-Result<void> run_app(const AppOptions& options, exports::Log& log) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  const UniqueFd stop(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!stop) return errno_error("signalfd", "SIGTERM");
+Result<void> run_app(const AppOptions& options, exports::Log& log, int stop_fd) {
   const SystemClock clock;
   const auto app = TRY(App::create(options, clock, log));
   log.write(LogLevel::info, LogLine("start")
@@ -205,8 +198,8 @@ Result<void> run_app(const AppOptions& options, exports::Log& log) {
                                 .field("server", options.access.server)
                                 .field("socket", options.socket));
   signalfd_siginfo received{};
-  while (::read(stop.get(), &received, sizeof received) != sizeof received) {
-    TRY(app->step(stop.get(), std::chrono::hours(1)));
+  while (::read(stop_fd, &received, sizeof received) != sizeof received) {
+    TRY(app->step(stop_fd, std::chrono::hours(1)));
   }
   log.write(LogLevel::info, LogLine("stop"));
   if (const auto withdrawn = app->withdraw(kWithdrawalLongest); !withdrawn) {

@@ -77,7 +77,7 @@ class App {
   std::uint64_t lost_kills_ = 0;
 };
 
-// Until SIGTERM or SIGINT. REQUIRES: both are blocked in every thread.
-[[nodiscard]] Result<void> run_app(const AppOptions& options, exports::Log& log);
+// Until a signal can be read from `stop_fd`, a signalfd that does not block.
+[[nodiscard]] Result<void> run_app(const AppOptions& options, exports::Log& log, int stop_fd);
 
 }  // namespace forestall::cluster

@@ -11,6 +11,7 @@
 #include <exception>
 
 #include "base/printable.h"
+#include "base/take_signals.h"
 #include "cli/agent_socket.h"
 #include "cli/command_line.h"
 #include "cli/exit_code.h"
@@ -37,15 +38,6 @@ Result<kubernetes::Access> access_by(const std::string& kubeconfig, const std::s
                                        variable("KUBERNETES_SERVICE_PORT"));
 }
 
-// Blocks the signals that end the process, in the log's thread too, which inherits the mask.
-void block_end_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-}
-
 int run_node(const cli::CommandLine& line) {
   const cli::ClusterOptions& given = line.cluster;
   AppOptions options;
@@ -60,7 +52,8 @@ int run_node(const cli::CommandLine& line) {
   options.access = *std::move(access);
   if (given.pdb == "respect") options.budgets = DisruptionBudgets::respect;
   options.taint = given.taint;
-  block_end_signals();
+  const auto stop = take_signals({SIGTERM, SIGINT});  // before the log's thread exists
+  if (!stop) return fail(stop.error().text(), cli::kExitFailed);
   exports::Log log(
       exports::Log::Stream::standard_error, true, exports::LogLevel::info, [] {},
       exports::default_log_format());
@@ -70,7 +63,7 @@ int run_node(const cli::CommandLine& line) {
                   .field("problem", "this process runs as root, and needs no privileges")
                   .field("remedy", "run it as another user, listed in apiUsers: podWriters"));
   }
-  const auto ran = run_app(options, log);
+  const auto ran = run_app(options, log, stop->get());
   return ran ? cli::kExitOk : fail(ran.error().text(), cli::kExitFailed);
 }
 
@@ -90,11 +83,12 @@ int run_rebalance(const cli::CommandLine& line) {
   auto access = access_by(given.kubeconfig, given.context);
   if (!access) return fail(access.error().text(), cli::kExitFailed);
   options->access = *std::move(access);
-  block_end_signals();
+  const auto stop = take_signals({SIGTERM, SIGINT});  // before the log's thread exists
+  if (!stop) return fail(stop.error().text(), cli::kExitFailed);
   exports::Log log(
       exports::Log::Stream::standard_error, true, exports::LogLevel::info, [] {},
       exports::default_log_format());
-  const auto ran = run_rebalancer(*options, log);
+  const auto ran = run_rebalancer(*options, log, stop->get());
   return ran ? cli::kExitOk : fail(ran.error().text(), cli::kExitFailed);
 }
 

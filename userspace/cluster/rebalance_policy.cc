@@ -58,18 +58,15 @@ Result<void> check_policy_sources(const rebalance::Policy& policy) {
 
 std::size_t reports_compared(const rebalance::Policy& policy) {
   std::size_t most = 0;
-  any_plugin(policy, [&](const rebalance::ProfilePlugin& plugin) {
-    const auto* const args = std::get_if<rebalance::NodePressureArgs>(&plugin.args);
-    if (args != nullptr) most = std::max<std::size_t>(most, args->consecutive_reports);
-    return false;
-  });
+  for (const rebalance::Profile& profile : policy.profiles) {
+    for (const auto* plugins : {&profile.deschedule, &profile.balance}) {
+      for (const rebalance::ProfilePlugin& plugin : *plugins) {
+        const auto* const args = std::get_if<rebalance::NodePressureArgs>(&plugin.args);
+        if (args != nullptr) most = std::max<std::size_t>(most, args->consecutive_reports);
+      }
+    }
+  }
   return most;
-}
-
-bool uses_node_reports(const rebalance::Policy& policy) {
-  return any_plugin(policy, [](const rebalance::ProfilePlugin& plugin) {
-    return std::holds_alternative<rebalance::NodePressureArgs>(plugin.args);
-  });
 }
 
 }  // namespace forestall::cluster

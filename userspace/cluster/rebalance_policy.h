@@ -25,7 +25,5 @@ namespace forestall::cluster {
 [[nodiscard]] Result<void> check_policy_sources(const rebalance::Policy& policy);
 // Reports of a node that a plugin compares; 0: none reads NodeReports.
 [[nodiscard]] std::size_t reports_compared(const rebalance::Policy& policy);
-// Whether a plugin reads NodeReports.
-[[nodiscard]] bool uses_node_reports(const rebalance::Policy& policy);
 
 }  // namespace forestall::cluster

@@ -7,13 +7,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <random>
 #include <set>
 #include <utility>
 #include <variant>
 
-#include "base/unique_fd.h"
 #include "cluster/rebalance_policy.h"
 #include "rebalance/rebalance.h"
 
@@ -64,7 +62,7 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const BoottimeClock& cl
       log_(log),
       client_(std::move(client)),
       uses_metrics_(policy.kubernetes_metrics),
-      uses_reports_(uses_node_reports(policy)),
+      uses_reports_(reports_compared(policy) > 0),
       report_lists_max_(std::max(kReportListsMin, reports_compared(policy))),
       lister_(chances()),
       report_lister_(chances()),
@@ -89,7 +87,7 @@ Result<std::unique_ptr<Rebalancer>> Rebalancer::create(const RebalancerOptions& 
   rebalance::Policy policy =
       TRY(read_policy(options.policy_file, options.policy, options.compat, nullptr));
   TRY(check_policy_sources(policy));
-  if (uses_node_reports(policy) && options.interval == Duration::zero()) {
+  if (reports_compared(policy) > 0 && options.interval == Duration::zero()) {
     return error(options.policy_file +
                  ": the plugin NodePressure compares several reports of a node; use "
                  "--descheduling-interval");
@@ -347,13 +345,7 @@ Result<void> Rebalancer::withdraw(Duration longest) {
   }
 }
 
-Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  const UniqueFd stop(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!stop) return errno_error("signalfd", "SIGTERM");
+Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log, int stop_fd) {
   const BoottimeClock clock;
   const auto rebalancer = TRY(Rebalancer::create(options, clock, log));
   log.write(LogLevel::info, LogLine("start")
@@ -363,8 +355,8 @@ Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log)
                                 .field("identity", options.identity));
   signalfd_siginfo received{};
   while (!rebalancer->finished() &&
-         ::read(stop.get(), &received, sizeof received) != sizeof received) {
-    TRY(rebalancer->step(stop.get(), std::chrono::hours(1)));
+         ::read(stop_fd, &received, sizeof received) != sizeof received) {
+    TRY(rebalancer->step(stop_fd, std::chrono::hours(1)));
   }
   log.write(LogLevel::info, LogLine("stop"));
   if (const auto ended = rebalancer->withdraw(kReleaseLongest); !ended) {

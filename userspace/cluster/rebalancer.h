@@ -124,8 +124,9 @@ class Rebalancer {
   std::string holder_;
 };
 
-// Until SIGTERM or SIGINT, or until the only plan is over. REQUIRES: both are blocked in every
-// thread.
-[[nodiscard]] Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log);
+// Until a signal can be read from `stop_fd`, a signalfd that does not block, or the only plan is
+// over.
+[[nodiscard]] Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log,
+                                          int stop_fd);
 
 }  // namespace forestall::cluster

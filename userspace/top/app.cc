@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <time.h>
 
 #include <array>
@@ -15,6 +14,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/take_signals.h"
 #include "cli/exit_code.h"
 #include "intake/amounts.h"
 #include "messages/convert.h"
@@ -58,20 +58,12 @@ Result<Question> understand(const cli::Options& options, const cli::TopOptions& 
   return question;
 }
 
+// So that the terminal is restored.
+constexpr std::initializer_list<int> kEndSignals{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
 int fail(const Error& failure, int code) {
   fmt::print(stderr, "forestall top: {}\n", failure.text());
   return code;
-}
-
-// Takes all termination signals in order, so that the terminal is restored.
-Result<UniqueFd> take_signals() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (const int each : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&set, each);
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
-  UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd) return errno_error("signalfd", "");
-  return fd;
 }
 
 // Waits for the interval; false: a signal arrived. Pressure is the change between two samples.
@@ -83,7 +75,7 @@ bool wait_for_window(int stop_fd, Duration window) {
 }
 
 int print_once(const cli::Options& options, const cli::TopOptions& top, const Question& question) {
-  const auto signals = take_signals();
+  const auto signals = take_signals(kEndSignals);
   if (!signals) return fail(signals.error(), cli::kExitFailed);
   PictureSources sources(options, question.config, top.without_agent, signals->get());
   History history;
@@ -202,7 +194,7 @@ int run_top(const cli::Options& options, const cli::TopOptions& top) {
   auto question = understand(options, top);
   if (!question) return fail(question.error(), cli::kExitUsage);
   if (top.once) return print_once(options, top, *question);
-  const auto signals = take_signals();
+  const auto signals = take_signals(kEndSignals);
   if (!signals) return fail(signals.error(), cli::kExitFailed);
   const bool unicode = !top.ascii && Terminal::shows_unicode();
   auto terminal = Terminal::open(question->terminal);

@@ -22,7 +22,7 @@
 #include "wire/grpc_call.h"
 #include "wire/grpc_stream.h"
 
-namespace forestall::test {
+namespace forestall::test::agent_api_test {
 namespace {
 
 using std::chrono::seconds;
@@ -290,4 +290,4 @@ TEST_F(AgentApi, CallsDoNotTriggerEvaluations) {
 }
 
 }  // namespace
-}  // namespace forestall::test
+}  // namespace forestall::test::agent_api_test

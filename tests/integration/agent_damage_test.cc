@@ -26,7 +26,7 @@
 #include "support/scratch_cgroup.h"
 #include "support/scratch_filesystem.h"
 
-namespace forestall::test {
+namespace forestall::test::agent_damage_test {
 namespace {
 
 using testing::HasSubstr;
@@ -343,4 +343,4 @@ TEST(AgentDamage, FourLeaksAtOnceEndBeforeTheKernelActs) {
 }
 
 }  // namespace
-}  // namespace forestall::test
+}  // namespace forestall::test::agent_damage_test

@@ -15,7 +15,7 @@
 #include "support/http_get.h"
 #include "support/scratch_cgroup.h"
 
-namespace forestall::test {
+namespace forestall::test::agent_oom_test {
 namespace {
 
 using testing::HasSubstr;
@@ -365,4 +365,4 @@ TEST(AgentOom, TheKernelRankingKillsTheKernelsChoice) {
 }
 
 }  // namespace
-}  // namespace forestall::test
+}  // namespace forestall::test::agent_oom_test

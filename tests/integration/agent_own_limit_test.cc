@@ -13,7 +13,7 @@
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
 
-namespace forestall::test {
+namespace forestall::test::agent_own_limit_test {
 namespace {
 
 using testing::HasSubstr;
@@ -172,4 +172,4 @@ TEST(AgentOwnLimit, WithoutItsClassNoWorkloadIsWatched) {
 }
 
 }  // namespace
-}  // namespace forestall::test
+}  // namespace forestall::test::agent_own_limit_test

@@ -17,7 +17,7 @@
 #include "support/scratch_cgroup.h"
 #include "support/scratch_filesystem.h"
 
-namespace forestall::test {
+namespace forestall::test::agent_pods_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -267,4 +267,4 @@ TEST(AgentPods, SparesAPodThatMayBeCriticalIfNothingIsDeclared) {
 }
 
 }  // namespace
-}  // namespace forestall::test
+}  // namespace forestall::test::agent_pods_test

@@ -25,7 +25,7 @@
 #include "support/scratch_cgroup.h"
 #include "support/temp_tree.h"
 
-namespace forestall::test {
+namespace forestall::test::agent_recording_test {
 namespace {
 
 using testing::HasSubstr;
@@ -340,4 +340,4 @@ TEST(RecordSession, EndsAfterItsDuration) {
 }
 
 }  // namespace
-}  // namespace forestall::test
+}  // namespace forestall::test::agent_recording_test

@@ -19,7 +19,7 @@
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
 
-namespace forestall::test {
+namespace forestall::test::agent_residency_test {
 namespace {
 
 #if !defined(__SANITIZE_ADDRESS__)
@@ -120,4 +120,4 @@ TEST(AgentResidency, HasRoomForDescriptorsFromTheStart) {
 #endif
 
 }  // namespace
-}  // namespace forestall::test
+}  // namespace forestall::test::agent_residency_test

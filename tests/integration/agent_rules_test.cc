@@ -11,7 +11,7 @@
 #include "support/file_changes.h"
 #include "support/scratch_cgroup.h"
 
-namespace forestall::test {
+namespace forestall::test::agent_rules_test {
 namespace {
 
 using testing::HasSubstr;
@@ -277,4 +277,4 @@ TEST(AgentRules, ReplayOfTheRecordingGivesTheSameDecisions) {
 }
 
 }  // namespace
-}  // namespace forestall::test
+}  // namespace forestall::test::agent_rules_test

@@ -12,7 +12,7 @@
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
 
-namespace forestall::test {
+namespace forestall::test::agent_status_test {
 namespace {
 
 using testing::HasSubstr;
@@ -268,4 +268,4 @@ TEST(AgentStatus, ReportsThatNoAgentRuns) {
 }
 
 }  // namespace
-}  // namespace forestall::test
+}  // namespace forestall::test::agent_status_test

@@ -22,7 +22,7 @@
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
 
-namespace forestall::test {
+namespace forestall::test::guard_trial_test {
 namespace {
 
 constexpr Bytes kLimit = mib(128);
@@ -313,4 +313,4 @@ TEST(GuardTrial, KillsNoProcessByAStaleList) {
 }
 
 }  // namespace
-}  // namespace forestall::test
+}  // namespace forestall::test::guard_trial_test

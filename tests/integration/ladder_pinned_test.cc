@@ -7,7 +7,7 @@
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
 
-namespace forestall::test {
+namespace forestall::test::ladder_pinned_test {
 namespace {
 
 actuators::LadderOptions options(const FeatureSet& usable = kAllOfKilling) {
@@ -182,4 +182,4 @@ TEST_F(LadderPinned, DoesNotRestartAKillUnderWay) {
 }
 
 }  // namespace
-}  // namespace forestall::test
+}  // namespace forestall::test::ladder_pinned_test

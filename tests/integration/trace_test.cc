@@ -28,7 +28,7 @@
 #include "trace/trace_events.h"
 #include "trace/trace_summary.h"
 
-namespace forestall::test {
+namespace forestall::test::trace_test {
 namespace {
 
 using kernel::TracePrograms;
@@ -484,4 +484,4 @@ TEST(CgroupNames, OldNamesOfRemovedCgroupsGo) {
 }
 
 }  // namespace
-}  // namespace forestall::test
+}  // namespace forestall::test::trace_test

@@ -22,7 +22,7 @@ using test::AgentRun;
 using test::Hog;
 using test::mounts;
 
-constexpr Duration kPatience = std::chrono::seconds(90);
+constexpr Duration kOwnLimitPatience = std::chrono::seconds(90);
 constexpr Bytes kLimit = mib(192);
 constexpr Bytes kMargin = mib(64);
 // Where the agent throttles it, and an earlier setting above that.
@@ -30,10 +30,10 @@ constexpr Bytes kThrottle = kLimit - kMargin;
 constexpr Bytes kBefore = kLimit - mib(16);
 constexpr Bytes kPast = kThrottle + mib(8);
 // Reaches the limit within two seconds without throttling.
-constexpr Bytes kPace = mib(32);
+constexpr Bytes kLeakPace = mib(32);
 
 MonotonicTime soon() {
-  return SystemClock().now() + kPatience;
+  return SystemClock().now() + kOwnLimitPatience;
 }
 
 class OwnLimit : public ::testing::Test {
@@ -64,7 +64,7 @@ class OwnLimit : public ::testing::Test {
   }
   // A leak that the agent has throttled.
   void slow_down(Hog& leak, AgentRun& agent) const {
-    leak.leak(kPast - scratch_.usage(workload_), kPace);
+    leak.leak(kPast - scratch_.usage(workload_), kLeakPace);
     ASSERT_TRUE(agent.process().wait_for_log("event=own-limit-near", soon()))
         << agent.process().log();
     EXPECT_THAT(agent.process().log(), testing::HasSubstr("slowed=yes"));
@@ -139,7 +139,7 @@ TEST_F(OwnLimit, EvictIsAheadOfTheKernel) {
   AgentRun agent(config("evict"));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   leak.leak(kPast - scratch_.usage(workload_), mib(2));
-  const auto record = agent.wait_kill(kPatience);
+  const auto record = agent.wait_kill(kOwnLimitPatience);
   ASSERT_TRUE(record) << agent.process().log();
   EXPECT_EQ(record->outcome().victim().path(), workload_);
   EXPECT_TRUE(leak.child().wait_exit());

@@ -42,5 +42,15 @@ TEST(ReadingOfAPass, ProcessesMayBeUnknown) {
   EXPECT_FALSE(reading_of(usage)->processes);
 }
 
+TEST(KindsOfAPass, FilePagesAreThoseOfBothLists) {
+  auto usage = passed();
+  usage.active_file = Bytes{12};
+  usage.anon = Bytes{40};
+  EXPECT_EQ(kinds_of(usage), (MemoryKinds{Bytes{40}, Bytes{42}, std::nullopt, std::nullopt}));
+  usage.inactive_file.reset();
+  usage.shmem = Bytes{5};
+  EXPECT_EQ(kinds_of(usage), (MemoryKinds{Bytes{40}, std::nullopt, Bytes{5}, std::nullopt}));
+}
+
 }  // namespace
 }  // namespace forestall::sources

@@ -141,7 +141,7 @@ void Evaluator::add_kinds(Record& record) const {
   if (driving.cgroup == CgroupId{}) {
     record.observation.kinds = kernel::node_memory_kinds().optional();
   } else if (const auto cgroup = parts_.cgroups.open(driving.subject)) {
-    record.observation.kinds = kernel::memory_kinds(*cgroup, parts_.cgroups.version()).optional();
+    record.observation.kinds = parts_.observer.memory_kinds(*cgroup, record.observation.notes);
   }
 }
 

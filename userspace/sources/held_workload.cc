@@ -13,6 +13,16 @@ std::optional<LastReading> reading_of(const kernel::MemcgUsage& passed) {
   return LastReading{passed.usage, passed.inactive_file, passed.processes, /*from_pass=*/true};
 }
 
+MemoryKinds kinds_of(const kernel::MemcgUsage& passed) {
+  MemoryKinds kinds;
+  kinds.anon = passed.anon;
+  kinds.shmem = passed.shmem;
+  if (passed.inactive_file && passed.active_file) {
+    kinds.file = *passed.inactive_file + *passed.active_file;
+  }
+  return kinds;
+}
+
 Result<WorkloadReaders> open_readers(const kernel::CgroupTree& tree, const std::string& path) {
   auto reader = TRY(CgroupReader::open(tree, path));
   ProcessCounter processes(reader.cgroup());

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
 #include "kernel/memcg_scan.h"
+#include "model/memory_kinds.h"
 #include "model/workload.h"
 #include "sources/cgroup_reader.h"
 #include "sources/inferred_facts.h"
@@ -45,6 +46,10 @@ struct HeldWorkload {
 // Nullopt: its memory is incomplete, or it was removed; its files have to be read. Processes may be
 // unknown.
 [[nodiscard]] std::optional<LastReading> reading_of(const kernel::MemcgUsage& passed);
+
+// Kinds that the pass did not read stay unset, and `kernel` always. `file` is what reclaim can
+// free, without locked pages.
+[[nodiscard]] MemoryKinds kinds_of(const kernel::MemcgUsage& passed);
 
 // ENOENT or ENODEV: there is no cgroup at `path`.
 [[nodiscard]] Result<WorkloadReaders> open_readers(const kernel::CgroupTree& tree,

@@ -34,6 +34,9 @@ constexpr std::size_t kPassGain = 20;
 // Without a pass after one that failed: what it met, such as too many cgroups, lasts.
 constexpr Duration kPassRest = std::chrono::minutes(1);
 
+// Cgroups of a pass that only a record needs: about a millisecond of the loop's thread.
+constexpr std::size_t kKindsPassMax = 1000;
+
 // How old a pass may be for a sample. Sampling in parts takes less.
 constexpr Duration kPassAge = std::chrono::milliseconds(10);
 
@@ -167,10 +170,15 @@ bool HeldWorkloads::pass_is_cheaper(std::size_t wanted, bool urgent) const {
 void HeldWorkloads::begin_samples(std::size_t wanted, bool urgent, std::vector<SourceNote>& notes) {
   passed_at_.reset();
   if (scan_ == nullptr || !pass_is_cheaper(wanted, urgent)) return;
-  const MonotonicTime begin = SystemClock().now();
-  if (begin < pass_again_) return;
   if (!urgent) scan_->renew();
-  const auto passed = scan_->scan();
+  pass({}, notes);
+}
+
+bool HeldWorkloads::pass(const kernel::MemcgQuery& query, std::vector<SourceNote>& notes) {
+  const MonotonicTime begin = SystemClock().now();
+  passed_at_.reset();
+  if (scan_ == nullptr || begin < pass_again_) return false;
+  const auto passed = scan_->scan(query);
   pass_size_ = scan_->all().size();
   if (passed) {
     passed_at_ = begin;
@@ -178,6 +186,14 @@ void HeldWorkloads::begin_samples(std::size_t wanted, bool urgent, std::vector<S
     pass_again_ = begin + kPassRest;
     notes.push_back({"workloads", passed.error().text()});
   }
+  return passed_at_.has_value();
+}
+
+MemoryKinds HeldWorkloads::read_kinds(CgroupId cgroup, std::vector<SourceNote>& notes) {
+  if (scan_ == nullptr || scan_->all().size() > kKindsPassMax) return {};
+  const bool passed = pass({.counters = true}, notes);
+  const kernel::MemcgUsage* found = passed ? scan_->find(cgroup) : nullptr;
+  return found == nullptr ? MemoryKinds() : kinds_of(*found);
 }
 
 bool HeldWorkloads::pass_expired() const {

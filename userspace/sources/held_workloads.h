@@ -47,6 +47,9 @@ class HeldWorkloads {
   // fails, files serve the samples that follow. Without a call they use the last pass. `urgent`: a
   // kill waits for it. Else the number of cgroups is found again if it may have become smaller.
   void begin_samples(std::size_t wanted, bool urgent, std::vector<SourceNote>& notes);
+  // kinds_of() that cgroup, by a pass of its own. All are unset if the pass failed, and on a node
+  // with so many cgroups that it would take too long.
+  [[nodiscard]] MemoryKinds read_kinds(CgroupId cgroup, std::vector<SourceNote>& notes);
   // Whether the last pass is too old for further samples.
   [[nodiscard]] bool pass_expired() const;
   // Whether the last refresh could list everything.
@@ -86,6 +89,8 @@ class HeldWorkloads {
                                                              const std::string& path,
                                                              std::vector<SourceNote>& notes);
 
+  // Whether it succeeded.
+  bool pass(const kernel::MemcgQuery& query, std::vector<SourceNote>& notes);
   [[nodiscard]] bool pass_is_cheaper(std::size_t wanted, bool urgent) const;
   // Values of the pass; nullopt: files have to be read.
   [[nodiscard]] std::optional<LastReading> take_from_pass(HeldWorkload& held,

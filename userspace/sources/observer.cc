@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/parse.h"
+#include "kernel/memory_kinds.h"
 #include "model/unknown_threshold.h"
 #include "sources/cgroup_reader.h"
 #include "sources/container_reader.h"
@@ -112,6 +113,8 @@ class Observer::Reader {
   void add_container_samples(WorkloadSample& sample) {
     sources::add_container_samples(tree_, sample, buffer_);
   }
+  std::optional<MemoryKinds> memory_kinds(const kernel::CgroupDir& cgroup,
+                                          std::vector<SourceNote>& notes);
   [[nodiscard]] NewCgroups& new_cgroups() { return held_->new_cgroups(); }
   [[nodiscard]] DiskWalker& walker() { return *walker_; }
   [[nodiscard]] FilesystemReader& filesystems() { return filesystems_; }
@@ -244,6 +247,17 @@ void Observer::Reader::add_workloads(Observation& observation, std::string_view 
   score_workloads(observation, scoring.since);
 }
 
+std::optional<MemoryKinds> Observer::Reader::memory_kinds(const kernel::CgroupDir& cgroup,
+                                                          std::vector<SourceNote>& notes) {
+  auto kinds = kernel::memory_kinds(cgroup, tree_.version()).optional();
+  if (!kinds) return std::nullopt;
+  const MemoryKinds passed = held_->workloads().read_kinds(cgroup.id(), notes);
+  if (passed.anon) kinds->anon = passed.anon;
+  if (passed.file) kinds->file = passed.file;
+  if (passed.shmem) kinds->shmem = passed.shmem;
+  return kinds;
+}
+
 void Observer::Reader::score_workloads(Observation& observation,
                                        std::optional<MonotonicTime> since) {
   // A failed scan is not retried either: it may have cost as much.
@@ -363,6 +377,10 @@ void Observer::set_processes(ProcessSource* processes) {
 }
 void Observer::add_container_samples(WorkloadSample& sample) {
   reader_->add_container_samples(sample);
+}
+std::optional<MemoryKinds> Observer::memory_kinds(const kernel::CgroupDir& cgroup,
+                                                  std::vector<SourceNote>& notes) {
+  return reader_->memory_kinds(cgroup, notes);
 }
 DiskWalker& Observer::disk_walker() {
   return reader_->walker();

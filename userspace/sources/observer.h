@@ -116,6 +116,12 @@ class Observer {
   // cgroup. Used in the message about a victim. Opens files.
   void add_container_samples(WorkloadSample& sample);
 
+  // What the memory of this cgroup, with its descendants, consists of. memory.stat of a cgroup with
+  // children may be two seconds old while they grow (kernel/memcg_scan.h), so all that one pass in
+  // the kernel reads is taken from there. Nullopt: memory.stat cannot be read.
+  [[nodiscard]] std::optional<MemoryKinds> memory_kinds(const kernel::CgroupDir& cgroup,
+                                                        std::vector<SourceNote>& notes);
+
   // These live as long as the observer.
   [[nodiscard]] DiskWalker& disk_walker();
   [[nodiscard]] FilesystemReader& filesystems();

@@ -76,16 +76,17 @@ static __always_inline int is_limit(unsigned long max) {
 
 struct shortage {
   struct mem_cgroup* memcg; /* where the search starts */
+  __u32 slack;              /* pages */
   __u32 is_v1;
   __u32 memsw; /* the limit on memory and swap was reached */
   __u32 found;
 };
 
-static __always_inline int at_limit(struct page_counter* counter) {
+static __always_inline int at_limit(struct page_counter* counter, __u32 slack) {
   unsigned long max = BPF_CORE_READ(counter, max);
   long usage = BPF_CORE_READ(counter, usage.counter);
 
-  return is_limit(max) && usage + CHARGE_BATCH >= (long)max;
+  return is_limit(max) && usage + slack >= (long)max;
 }
 
 static __always_inline struct page_counter* memsw_of(struct mem_cgroup* memcg) {
@@ -101,9 +102,10 @@ static long find_limit(__u32 i, struct shortage* shortage) {
   struct mem_cgroup* memcg = shortage->memcg;
 
   if (!memcg) return 1;
-  if (shortage->is_v1 && bpf_core_field_exists(memcg->memsw) && at_limit(memsw_of(memcg)))
+  if (shortage->is_v1 && bpf_core_field_exists(memcg->memsw) &&
+      at_limit(memsw_of(memcg), shortage->slack))
     shortage->memsw = 1;
-  if (shortage->memsw || at_limit(memory_of(memcg))) {
+  if (shortage->memsw || at_limit(memory_of(memcg), shortage->slack)) {
     shortage->found = 1;
     return 1;
   }
@@ -111,15 +113,65 @@ static long find_limit(__u32 i, struct shortage* shortage) {
   return 0;
 }
 
-/* The first cgroup at its limit from `from` upwards; NULL: none is. */
-static __always_inline struct mem_cgroup* short_memcg(struct mem_cgroup* from, __u32* memsw) {
-  struct shortage shortage = {.memcg = from};
+/* In the address of a memcg that a global function returns. */
+#define MARK 1ULL
 
+static __always_inline struct mem_cgroup* unmarked(__u64 address) {
+  return (void*)(address & ~MARK);
+}
+
+/* The first cgroup at its limit from `from` upwards, marked if that is the limit on memory and
+ * swap; 0: none is. A global function, see approval.bpf.h. */
+__noinline __u64 short_memcg(__u64 from, __u32 slack) {
+  struct shortage shortage = {.memcg = (void*)from, .slack = slack};
+
+  if (!from) return 0;
   /* Hierarchy 0 is cgroup2. */
-  shortage.is_v1 = BPF_CORE_READ(from, css.cgroup, root, hierarchy_id) != 0;
+  shortage.is_v1 = BPF_CORE_READ((struct mem_cgroup*)from, css.cgroup, root, hierarchy_id) != 0;
   bpf_loop(TREE_LEVELS, find_limit, &shortage, 0);
-  *memsw = shortage.memsw;
-  return shortage.found ? shortage.memcg : 0;
+  return shortage.found ? (__u64)shortage.memcg | (shortage.memsw ? MARK : 0) : 0;
+}
+
+struct locked {
+  struct mem_cgroup* at;
+  __u64 top;
+};
+
+static __always_inline int is_locked(struct mem_cgroup* memcg) {
+  _Bool locked = 0;
+
+  if (!bpf_core_field_exists(memcg->oom_lock)) return 0;
+  barrier_var(memcg);
+  bpf_core_read(&locked, sizeof(locked), &memcg->oom_lock);
+  return locked;
+}
+
+static long climb_locked(__u32 i, struct locked* climb) {
+  if (!climb->at || !is_locked(climb->at)) return 1;
+  climb->top = (__u64)climb->at;
+  climb->at = memcg_parent(climb->at);
+  return 0;
+}
+
+/* The highest cgroup of those from `from` upwards that mem_cgroup_oom_trylock() has locked. It
+ * locks all cgroups of the domain while the OOM killer runs there. 0: none is. */
+__noinline __u64 locked_memcg(__u64 from) {
+  struct locked climb = {.at = (void*)from};
+
+  bpf_loop(TREE_LEVELS, climb_locked, &climb, 0);
+  return climb.top;
+}
+
+/* The cgroup whose limit caused an OOM kill for which a task of `from` allocates, as short_memcg()
+ * returns it. Between the refused charge and the kill, usage may fall by what every CPU held in
+ * reserve (drain_all_stock()): then a lock shows the domain, or, where the kernel has none, a
+ * limit that is nearly reached. */
+static __always_inline __u64 deduced_domain(__u64 from) {
+  __u64 domain = short_memcg(from, CHARGE_BATCH);
+
+  if (domain) return domain;
+  if (bpf_core_field_exists(struct mem_cgroup, oom_lock)) return locked_memcg(from);
+  return short_memcg(from, 4 * CHARGE_BATCH);
 }
 
 struct ascent {
@@ -142,15 +194,13 @@ static long ascend(__u32 i, struct ascent* ascent) {
   return 0;
 }
 
-/* Whether `from` lies in `to`. *group: the highest cgroup on the way with memory.oom.group, if any
- * (mem_cgroup_get_oom_group). */
-static __always_inline int lies_in(struct mem_cgroup* from, struct mem_cgroup* to,
-                                   struct mem_cgroup** group) {
-  struct ascent ascent = {.at = from, .to = to};
+/* The highest cgroup from `from` to `to` with memory.oom.group (mem_cgroup_get_oom_group), or 0;
+ * marked if `from` lies in `to`. A global function, see approval.bpf.h. */
+__noinline __u64 group_up_to(__u64 from, __u64 to) {
+  struct ascent ascent = {.at = (void*)from, .to = (void*)to};
 
   bpf_loop(TREE_LEVELS, ascend, &ascent, 0);
-  *group = ascent.group;
-  return ascent.arrived || !to;
+  return (__u64)ascent.group | (ascent.arrived || !to ? MARK : 0);
 }
 
 static __always_inline void describe_domain(struct abi_oom_kill* kill, struct mem_cgroup* domain,
@@ -190,14 +240,12 @@ static __always_inline void describe_victim(struct abi_oom_kill* kill, struct ta
 }
 
 /* From the saved struct oom_control, or deduced without one. */
-static __always_inline void describe_cause(struct abi_oom_kill* kill, struct mem_cgroup* of_victim,
+static __always_inline void describe_cause(struct abi_oom_kill* kill, __u64 of_victim,
                                            __u64 victim) {
   __u32 thread = (__u32)bpf_get_current_pid_tgid();
   struct verdict* verdict = bpf_map_lookup_elem(&verdicts, &thread);
-  struct mem_cgroup* of_killer = memcg_of_task((void*)bpf_get_current_task());
-  struct mem_cgroup* domain;
-  struct mem_cgroup* group = 0;
-  __u32 memsw = 0;
+  __u64 of_killer = (__u64)memcg_of_task((void*)bpf_get_current_task());
+  __u64 domain, group;
 
   if (verdict) {
     kill->flags |= ABI_OOM_EXACT;
@@ -210,16 +258,18 @@ static __always_inline void describe_cause(struct abi_oom_kill* kill, struct mem
       kill->flags |= ABI_OOM_POINTS;
       kill->points = verdict->points;
     }
-    domain = (void*)verdict->memcg;
     /* struct oom_control does not name the counter: memsw only if it is at its limit. */
-    if (domain && domain != short_memcg(domain, &memsw)) memsw = 0;
+    domain = short_memcg(verdict->memcg, CHARGE_BATCH);
+    if ((__u64)unmarked(domain) != verdict->memcg) domain = verdict->memcg;
   } else {
-    domain = short_memcg(of_killer, &memsw);
-    if (!domain || (of_victim && !lies_in(of_victim, domain, &group)))
-      domain = short_memcg(of_victim, &memsw);
+    domain = deduced_domain(of_killer);
+    if (!domain || (of_victim && !(group_up_to(of_victim, (__u64)unmarked(domain)) & MARK)))
+      domain = deduced_domain(of_victim);
   }
-  if (domain) describe_domain(kill, domain, memsw);
-  if (of_victim && lies_in(of_victim, domain, &group) && group) kill->group = memcg_id(group);
+  if (domain) describe_domain(kill, unmarked(domain), domain & MARK);
+  if (!of_victim) return;
+  group = group_up_to(of_victim, (__u64)unmarked(domain));
+  if (group & MARK && unmarked(group)) kill->group = memcg_id(unmarked(group));
 }
 
 SEC("raw_tp/mark_victim")
@@ -231,7 +281,7 @@ int mark_victim(struct bpf_raw_tracepoint_args* ctx) {
   describe_killer(kill);
   if (mark_victim_passes_task) {
     describe_victim(kill, victim);
-    describe_cause(kill, memcg_of_task(victim), (__u64)BPF_CORE_READ(victim, group_leader));
+    describe_cause(kill, (__u64)memcg_of_task(victim), (__u64)BPF_CORE_READ(victim, group_leader));
   } else {
     kill->event.pid = kill->event.tgid = (__s32)ctx->args[0];
     describe_cause(kill, 0, 0);

@@ -170,6 +170,7 @@ struct mem_cgroup {
   struct page_counter memory;
   struct page_counter memsw; /* on v2 the same place counts swap alone */
   _Bool oom_group;
+  _Bool oom_lock; /* with cgroup v1 (MEMCG_V1) only */
   struct mem_cgroup_per_node* nodeinfo[0];
 };
 

@@ -37,6 +37,16 @@ class Pair {
         more, action, kMargin.count >> 20, scratch.path());
   }
   [[nodiscard]] Bytes to_spurt_end() const { return kSpurtEnd - scratch.usage(limited); }
+  // Whether memory.high is at the margin, or as far below the usage as one step goes
+  // (actuators/rule_settings_writer.h): on a slow machine the leak is far past the margin by then,
+  // and its memory cannot be reclaimed.
+  [[nodiscard]] bool is_slowed() const {
+    const std::string high = scratch.read(limited, "memory.high");
+    if (high == "max\n") return false;
+    const Bytes value{std::stoll(high)};
+    const Bytes target = kLimit - kMargin;
+    return value == target || (value > target && value + mib(31) <= scratch.usage(limited));
+  }
   [[nodiscard]] std::uint64_t oom_kills() const { return scratch.oom_kills(limited); }
 
   ScratchCgroup scratch;
@@ -134,11 +144,10 @@ TEST(AgentOwnLimit, SlowThrottlesWhereTheKernelCan) {
   ASSERT_TRUE(agent.process().wait_for_log("event=own-limit-near", soon()))
       << agent.process().log();
   EXPECT_THAT(agent.process().log(), HasSubstr("slowed=yes"));
-  const auto high = std::to_string((kLimit - kMargin).count) + "\n";
-  for (const auto end = soon(); SystemClock().now() < end;) {
-    if (pair.scratch.read(pair.limited, "memory.high") == high) break;
+  for (const auto end = soon(); !pair.is_slowed() && SystemClock().now() < end;) {
   }
-  EXPECT_EQ(pair.scratch.read(pair.limited, "memory.high"), high);
+  EXPECT_TRUE(pair.is_slowed()) << pair.scratch.read(pair.limited, "memory.high") << "usage "
+                                << pair.scratch.usage(pair.limited).count;
   EXPECT_EQ(pair.oom_kills(), 0U);
   EXPECT_TRUE(leak.alive());
   leak.child().reap();

@@ -185,7 +185,9 @@ TEST_F(Prediction, OomControlOfV1) {
   EXPECT_EQ(trials.tally().ooms, 0);
   forest.groups().write(forest.root(), "memory.oom_control", "0");
   EXPECT_EQ(trials.fill_memcg(forest.root()), "");
-  EXPECT_EQ(trials.tally().matches, 1);
+  // One step may cause another kill before the memory of the first victim is back.
+  EXPECT_GE(trials.tally().matches, 1);
+  EXPECT_EQ(trials.tally().matches, trials.tally().ooms);
 }
 
 TEST_F(Prediction, PanicOnOomIsNotForMemoryCgroups) {

@@ -54,6 +54,7 @@ class ClusterAppTest : public ::testing::Test {
     options.socket = directory_ / "s";
     options.access.server = server_.url();
     options.taint = true;
+    options.daemon_set = daemon_set_;
     app_ = App::create(options, clock_, log_).value();
   }
   // The list, then an open watch.
@@ -98,6 +99,7 @@ class ClusterAppTest : public ::testing::Test {
   std::function<test::ApiAnswer(const test::ApiRequest&)> answer_ = serving(list({pod("a", 5)}));
   test::FakeApiServer server_;
   std::unique_ptr<ToyAgent> agent_;
+  std::string daemon_set_;
   std::unique_ptr<App> app_;
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cluster/cluster_app_fixture.h"
+#include "intake/wall_time.h"
 
 namespace forestall::cluster {
 namespace {
@@ -177,30 +178,114 @@ TEST_F(ClusterAppReportsTest, ReportsPressureOfTheNode) {
   EXPECT_THAT(patches[1].body, HasSubstr("/spec/taints"));
 }
 
-// Removed with its DaemonSet, it leaves a node without its taint and its condition.
-TEST_F(ClusterAppReportsTest, WithdrawsItsReportsOfTheNodeWhenItEnds) {
-  serve(201);
+v1::AgentStatus pressed() {
   v1::AgentStatus status;
-  status.mutable_config();
+  status.mutable_config()->set_pressure_transition_ns(Duration(std::chrono::minutes(5)).count());
   v1::ConditionStatus& condition = *status.add_conditions();
   condition.set_type("MemoryPressure");
   condition.set_status(true);
-  agent_->set_status(status);
+  return status;
+}
+
+constexpr const char* kTaintedNode =
+    R"({"metadata":{"resourceVersion":"8"},"spec":{"taints":[{"key":)"
+    R"("forestall.dev/memory-pressure"}]},"status":{"conditions":[{"type":)"
+    R"("ForestallMemoryPressure","status":"True","lastHeartbeatTime":")";
+
+// The namespace and the DaemonSet, as `forestall cluster` reads them when it ends.
+struct Owner {
+  std::string pod_namespace = R"({"metadata":{"name":"f"}})";
+  std::string daemon_set = R"({"metadata":{"name":"d"},"spec":{"template":{"spec":{}}}})";
+  int code = 200;
+};
+
+class ClusterAppEndTest : public ClusterAppReportsTest {
+ protected:
+  ClusterAppEndTest() {
+    daemon_set_ = "f/d";
+    start();
+  }
+  // Patches of the node by a process that ends after it has reported pressure.
+  std::vector<ApiRequest> patches_of_end(const Owner& owner) {
+    serve(201);
+    agent_->set_status(pressed());
+    const auto before = requests("PATCH", "/nodes/here/status").size();
+    EXPECT_TRUE(
+        run_until([&] { return requests("PATCH", "/nodes/here/status").size() == before + 1; }));
+    const auto earlier = requests("PATCH", "/nodes/here").size();
+    answer([owner](const ApiRequest& request) {
+      if (request.method != "GET") return json_answer(200, "{}");
+      if (request.target == "/api/v1/namespaces/f") return json_answer(200, owner.pod_namespace);
+      if (request.target == "/apis/apps/v1/namespaces/f/daemonsets/d") {
+        return json_answer(owner.code, owner.daemon_set);
+      }
+      return json_answer(200, std::string(kTaintedNode) + R"("}]}})");
+    });
+    EXPECT_TRUE(app_->end(test::kPatience));
+    auto patches = requests("PATCH", "/nodes/here");
+    patches.erase(patches.begin(), patches.begin() + static_cast<std::ptrdiff_t>(earlier));
+    start();
+    return patches;
+  }
+};
+
+// A process without a DaemonSet leaves a node without its taint and its condition.
+TEST_F(ClusterAppReportsTest, WithdrawsItsReportsOfTheNodeWhenItEnds) {
+  serve(201);
+  agent_->set_status(pressed());
   ASSERT_TRUE(run_until([&] { return requests("PATCH", "/nodes/here/status").size() == 1; }));
   const auto before = requests("PATCH", "/nodes/here").size();
   answer([](const ApiRequest& request) {
-    return json_answer(
-        200, request.method != "GET"
-                 ? "{}"
-                 : R"({"metadata":{"resourceVersion":"8"},"spec":{"taints":[{"key":)"
-                   R"("forestall.dev/memory-pressure"}]},"status":{"conditions":[{"type":)"
-                   R"("ForestallMemoryPressure","status":"True"}]}})");
+    return json_answer(200,
+                       request.method != "GET" ? "{}" : std::string(kTaintedNode) + R"("}]}})");
   });
-  EXPECT_TRUE(app_->withdraw(test::kPatience));
+  EXPECT_TRUE(app_->end(test::kPatience));
   const auto patches = requests("PATCH", "/nodes/here");
   ASSERT_EQ(patches.size(), before + 2);
   EXPECT_THAT(patches[before].body, HasSubstr(R"({"op":"remove","path":"/spec/taints/0"})"));
   EXPECT_THAT(patches[before + 1].body, HasSubstr(R"("$patch":"delete")"));
+}
+
+TEST_F(ClusterAppEndTest, LeavesItsReportsOfTheNodeToTheNextProcess) {
+  EXPECT_TRUE(patches_of_end({}).empty());
+}
+
+TEST_F(ClusterAppEndTest, WithdrawsItsReportsIfNoProcessMayFollow) {
+  const std::vector<Owner> owners{
+      {.daemon_set = R"({"metadata":{"name":"d","deletionTimestamp":"2025-11-25T18:00:00Z"}})"},
+      {.pod_namespace = R"({"metadata":{"name":"f","deletionTimestamp":"2025-11-25T18:00:00Z"}})"},
+      {.daemon_set = R"({"metadata":{"name":"d"},"spec":{"template":{"spec":)"
+                     R"({"nodeSelector":{"a":"b"}}}}})"},
+      {.daemon_set = R"({"metadata":{"name":"d"},"spec":{"template":{"spec":{"affinity":{}}}}})"},
+      {.daemon_set = R"({"message":"not found","code":404})", .code = 404},
+      {.daemon_set = R"({"message":"forbidden","code":403})", .code = 403},
+      {.daemon_set = "[]"},
+  };
+  for (const Owner& each : owners) {
+    SCOPED_TRACE(each.pod_namespace + each.daemon_set);
+    EXPECT_EQ(patches_of_end(each).size(), 2U) << "taint and condition";
+  }
+}
+
+// Pressure of the node ended while both processes were replaced.
+TEST_F(ClusterAppReportsTest, KeepsTheConditionOfAnEarlierProcessForTheTransitionPeriod) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const std::string written =
+      intake::wall_time_text(std::chrono::duration_cast<Duration>(now).count() - 20'000'000'000);
+  const auto pods = serving(list({pod("a", 5)}));
+  answer([written, pods](const ApiRequest& request) {
+    if (request.target == "/api/v1/nodes/here" && request.method == "GET") {
+      return json_answer(200, kTaintedNode + written + R"("}]}})");
+    }
+    return request.method == "GET" ? pods(request) : json_answer(200, "{}");
+  });
+  v1::AgentStatus status = pressed();
+  status.mutable_conditions(0)->set_status(false);
+  status.set_uptime_ns(1'000'000'000);
+  agent_->set_status(status);
+  ASSERT_TRUE(run_until([&] { return !requests("PATCH", "/nodes/here/status").empty(); }));
+  EXPECT_THAT(requests("PATCH", "/nodes/here").front().body, HasSubstr(R"("status":"True")"))
+      << "the condition is first: the taint is there";
 }
 
 v1::AgentStatus guarding() {
@@ -250,7 +335,7 @@ TEST_F(ClusterAppReportsTest, EndsWithoutAnAnswerOfTheServer) {
   answer([](const ApiRequest&) { return test::watch_answer(); });
   const auto before = requests("GET", "/nodes/here").size();
   const MonotonicTime begin = clock_.now();
-  const auto ended = app_->withdraw(std::chrono::milliseconds(200));
+  const auto ended = app_->end(std::chrono::milliseconds(200));
   ASSERT_FALSE(ended);
   EXPECT_THAT(ended.error().text(), HasSubstr("has not accepted it in time"));
   EXPECT_GE(clock_.now() - begin, std::chrono::milliseconds(200));

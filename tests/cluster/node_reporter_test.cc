@@ -73,7 +73,6 @@ constexpr const char* kPatch = "PATCH /api/v1/nodes/here";
 constexpr const char* kPatchStatus = "PATCH /api/v1/nodes/here/status";
 
 TEST_F(NodeReporterTest, SetsItsOwnConditionOnly) {
-  EXPECT_FALSE(reporter_.due()) << "nothing is known of the agent yet";
   set(kCalm);
   EXPECT_EQ(play(200, kPlain), kGet);
   EXPECT_EQ(play(200), kPatchStatus) << "no annotation, no taint";
@@ -86,6 +85,20 @@ TEST_F(NodeReporterTest, SetsItsOwnConditionOnly) {
             R"("lastTransitionTime":"2025-11-25T18:00:00Z"}]}})");
   EXPECT_EQ(reporter_.reported(), kCalm);
   EXPECT_EQ(play(200), "");
+}
+
+// It cannot report before the agent has answered, and may follow another process.
+TEST_F(NodeReporterTest, ReadsOnceBeforeItHasAReport) {
+  EXPECT_EQ(play(500), kGet);
+  EXPECT_FALSE(reporter_.found());
+  EXPECT_EQ(play(200, kTainted), kGet);
+  EXPECT_FALSE(reporter_.due()) << "nothing to report";
+  ASSERT_TRUE(reporter_.found());
+  EXPECT_EQ(reporter_.found()->condition_status, "True");
+  set(kPressed);
+  EXPECT_EQ(play(200, kPlain), kGet);
+  EXPECT_EQ(play(200), kPatch);
+  EXPECT_EQ(reporter_.found()->condition_status, "True") << "as it was at first";
 }
 
 TEST_F(NodeReporterTest, ReadsTheNodeAgainIfItMayBeAnotherOne) {
@@ -313,6 +326,32 @@ TEST(NodeState, KeepsPressureForTheTransitionPeriodAcrossAgents) {
   now += minutes(1);
   state.answered(status_with(false, minutes(5)), now);
   EXPECT_EQ(state.report(now), kCalm);
+}
+
+// Both processes were replaced while there was pressure.
+TEST(NodeState, KeepsPressureThatAnEarlierProcessReported) {
+  MonotonicTime now = from_ns(1'000'000'000'000);
+  NodeState state(now);
+  state.answered(status_with(false, seconds(2)), now);
+  EXPECT_EQ(state.report(now), kCalm);
+  state.take_over(now - seconds(30));
+  EXPECT_EQ(state.report(now), kPressed) << "the agent began later";
+  EXPECT_EQ(state.report(now + seconds(10)), kPressed);
+  state.take_over(now - minutes(2));
+  now += minutes(4);
+  state.answered(status_with(false, minutes(4)), now);
+  EXPECT_EQ(state.report(now), kPressed) << "the last time counts";
+  now += seconds(30);
+  state.answered(status_with(false, minutes(4)), now);
+  EXPECT_EQ(state.report(now), kCalm) << "after the transition period";
+}
+
+TEST(NodeState, KeepsTheStateOfAnAgentThatRanThroughThePressure) {
+  const MonotonicTime now = from_ns(1'000'000'000'000);
+  NodeState state(now);
+  state.answered(status_with(false, minutes(20)), now);
+  state.take_over(now - seconds(30));
+  EXPECT_EQ(state.report(now), kCalm) << "only `forestall cluster` was started again";
 }
 
 }  // namespace

@@ -97,6 +97,13 @@ class KubernetesTest(unittest.TestCase):
                                    ("events", "create"), ("events", "patch"),
                                    ("nodereports", "create"), ("nodereports", "patch")})
 
+    def test_role_in_its_namespace_reads_what_the_pod_belongs_to(self) -> None:
+        role = self.rendered["base"]["Role"] + "\n"
+        rules = re.findall(r"- apiGroups:\n((?:  .*\n)+)", role)
+        self.assertEqual([(items(each, "  resources"), items(each, "  verbs")) for each in rules],
+                         [({"daemonsets"}, {"get"}), ({"namespaces"}, {"get"})])
+        self.assertIn("- $(POD_NAMESPACE)/forestall\n", self.rendered["base"]["DaemonSet"])
+
     def test_each_capability_has_its_reason(self) -> None:
         text = (MANIFESTS / "base/daemonset.yaml").read_text()
         reasons = re.findall(r"^ *# ([A-Z_]+(?:, [A-Z_]+)*): ", text, re.MULTILINE)

@@ -21,6 +21,10 @@ void add_cluster_options(CLI::App& command, ClusterOptions& cluster) {
   command.add_flag("--taint", cluster.taint,
                    "Taint the node with forestall.dev/memory-pressure:NoSchedule while the agent "
                    "reports memory pressure");
+  add_value(
+      command, "--daemon-set", cluster.daemon_set, "NAMESPACE/NAME",
+      "If SIGTERM ends this process while this DaemonSet remains, the condition and the taint "
+      "of the node stay for the process that follows");
 }
 
 }  // namespace forestall::cli

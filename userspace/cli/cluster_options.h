@@ -17,6 +17,7 @@ struct ClusterOptions {
   std::string context;
   std::string pdb = "ignore";
   bool taint = false;
+  std::string daemon_set;
 };
 
 // Describes them to CLI11.

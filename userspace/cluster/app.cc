@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/successor.h"
+#include "kubernetes/api_status.h"
+
 namespace forestall::cluster {
 namespace {
 
@@ -37,6 +40,7 @@ App::App(const AppOptions& options, const Clock& clock, exports::Log& log,
          std::unique_ptr<kubernetes::HttpClient> client)
     : clock_(clock),
       log_(log),
+      daemon_set_(options.daemon_set),
       pods_(options.node),
       client_(std::move(client)),
       node_(*client_, options.node, clock, random_chances()),
@@ -96,8 +100,49 @@ Result<void> App::step(int stop_fd, Duration longest) {
   return client_->wait(fds, std::clamp(left, Duration::zero(), longest));
 }
 
-Result<void> App::withdraw(Duration longest) {
+// A rolling update replaces this process within seconds, and pressure may last longer.
+Result<void> App::end(Duration longest) {
   const MonotonicTime end = clock_.now() + longest;
+  if (daemon_set_.empty()) return withdraw(end);
+  const auto why = why_withdraw(end);
+  LogLine line("node");
+  if (why && why->empty()) {
+    log_.write(LogLevel::info, line.field("condition", "kept").field("for", daemon_set_));
+    return {};
+  }
+  log_.write(LogLevel::info,
+             line.field("condition", "removed").field("because", why ? *why : why.error().text()));
+  return withdraw(end);
+}
+
+Result<std::string> App::why_withdraw(MonotonicTime end) {
+  for (const kubernetes::OutgoingRequest& each : successor_requests(daemon_set_)) {
+    const auto answer = TRY(fetch(each, end));
+    if (std::string why = why_no_successor(answer.head().code, answer.text()); !why.empty()) {
+      return why;
+    }
+  }
+  return std::string();
+}
+
+Result<kubernetes::AnswerCollector> App::fetch(const kubernetes::OutgoingRequest& request,
+                                               MonotonicTime end) {
+  kubernetes::AnswerCollector answer;
+  const auto id = TRY(client_->start(request, answer));
+  while (!answer.over() && clock_.now() < end) {
+    const auto waited = client_->wait({}, end - clock_.now());
+    client_->advance();
+    if (!waited) break;
+  }
+  if (!answer.over()) {
+    client_->cancel(id);
+    return error("the API server does not answer");
+  }
+  if (answer.failure()) return error(kubernetes::bounded_text(answer.failure()->text()));
+  return answer;
+}
+
+Result<void> App::withdraw(MonotonicTime end) {
   reports_.withdraw();
   while (true) {
     client_->advance();
@@ -202,7 +247,7 @@ Result<void> run_app(const AppOptions& options, exports::Log& log, int stop_fd) 
     TRY(app->step(stop_fd, std::chrono::hours(1)));
   }
   log.write(LogLevel::info, LogLine("stop"));
-  if (const auto withdrawn = app->withdraw(kWithdrawalLongest); !withdrawn) {
+  if (const auto withdrawn = app->end(kWithdrawalLongest); !withdrawn) {
     log.write(LogLevel::warning,
               LogLine("node")
                   .field("problem", withdrawn.error().text())

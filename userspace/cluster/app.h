@@ -25,7 +25,8 @@ struct AppOptions {
   std::string socket;  // the agent's
   kubernetes::Access access;
   DisruptionBudgets budgets = DisruptionBudgets::ignore;
-  bool taint = false;  // the node, while the agent reports memory pressure
+  bool taint = false;      // the node, while the agent reports memory pressure
+  std::string daemon_set;  // NAMESPACE/NAME, of which this process is; empty: of none
 };
 
 // Watches the pods of one node and writes them to the agent; evicts the pods that the agent killed,
@@ -41,13 +42,17 @@ class App {
 
   // One round: waits for work, until `stop_fd` is readable or for at most `longest`, and does it.
   [[nodiscard]] Result<void> step(int stop_fd, Duration longest);
-  // Removes the node's condition and taint. Errors: not done within `longest`. No step()
-  // afterwards.
-  [[nodiscard]] Result<void> withdraw(Duration longest);
+  // Removes the node's condition and taint, unless a process of the same DaemonSet will follow and
+  // take them over. Errors: not done within `longest`. No step() afterwards.
+  [[nodiscard]] Result<void> end(Duration longest);
 
  private:
   App(const AppOptions& options, const Clock& clock, exports::Log& log,
       std::unique_ptr<kubernetes::HttpClient> client);
+  [[nodiscard]] Result<void> withdraw(MonotonicTime end);
+  [[nodiscard]] Result<std::string> why_withdraw(MonotonicTime end);
+  [[nodiscard]] Result<kubernetes::AnswerCollector> fetch(
+      const kubernetes::OutgoingRequest& request, MonotonicTime end);
   [[nodiscard]] MonotonicTime due() const;
   void report();
   void report_evictions();
@@ -56,6 +61,7 @@ class App {
 
   const Clock& clock_;
   exports::Log& log_;
+  const std::string daemon_set_;
   NodePods pods_;
   const std::unique_ptr<kubernetes::HttpClient> client_;
   NodeCheck node_;

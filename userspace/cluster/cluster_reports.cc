@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "forestall/v1/service.pb.h"
+#include "intake/wall_time.h"
 
 namespace forestall::cluster {
 namespace {
@@ -102,7 +103,9 @@ void ClusterReports::killed_by_kernel(const KernelKill& kill) {
 void ClusterReports::advance() {
   status_.advance();
   const MonotonicTime now = clock_.now();
-  if (const auto report = state_.report(now)) reporter_.set(*report, now);
+  take_over(now);
+  const auto condition = state_.report(now);
+  if (condition && reporter_.found()) reporter_.set(*condition, now);
   target_sender_.advance();
   event_sender_.advance();
   node_sender_.advance();
@@ -111,6 +114,19 @@ void ClusterReports::advance() {
   // A report with another owner than the node's present object is deleted.
   if (report_writer_.take_recreated()) reporter_.read_again(now);
   report();
+}
+
+// Pressure that an earlier process reported counts for the transition period of a later agent, too.
+void ClusterReports::take_over(MonotonicTime now) {
+  if (took_over_ || !reporter_.found()) return;
+  took_over_ = true;
+  const NodeObject& node = *reporter_.found();
+  if (node.condition_status != "True") return;
+  const auto written = intake::parse_wall_time(node.condition_heartbeat);
+  if (!written) return;
+  // The clock may have been set back since.
+  const Duration age = std::chrono::seconds(wall_clock_seconds()) - Duration(*written);
+  state_.take_over(now - std::max(age, Duration::zero()));
 }
 
 bool ClusterReports::advance_withdrawal() {

@@ -73,6 +73,7 @@ class ClusterReports {
   void report();
   void log_problem(Problem& problem, const std::string& text);
 
+  void take_over(MonotonicTime now);
   void answered(const std::string* message);
   void ranked(const std::string* message);
   void report_node();
@@ -102,6 +103,7 @@ class ClusterReports {
   Problem node_problem_{"node", {}};
   Problem report_problem_{"node-report", {}};
   std::uint64_t dropped_ = 0;
+  bool took_over_ = false;
   bool was_unguarded_ = false;
 };
 

@@ -18,6 +18,7 @@
 #include "cluster/app.h"
 #include "cluster/kubectl_command.h"
 #include "cluster/rebalance_command.h"
+#include "cluster/successor.h"
 
 namespace forestall::cluster {
 namespace {
@@ -52,6 +53,11 @@ int run_node(const cli::CommandLine& line) {
   options.access = *std::move(access);
   if (given.pdb == "respect") options.budgets = DisruptionBudgets::respect;
   options.taint = given.taint;
+  options.daemon_set = given.daemon_set;
+  if (const auto valid = check_daemon_set_name(options.daemon_set);
+      !options.daemon_set.empty() && !valid) {
+    return fail("--daemon-set: " + valid.error().text(), cli::kExitUsage);
+  }
   const auto stop = take_signals({SIGTERM, SIGINT});  // before the log's thread exists
   if (!stop) return fail(stop.error().text(), cli::kExitFailed);
   exports::Log log(

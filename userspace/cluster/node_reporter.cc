@@ -33,7 +33,7 @@ void NodeReporter::read_again(MonotonicTime now) {
 }
 
 std::optional<KeyedRequest> NodeReporter::next(MonotonicTime now) {
-  if (!wanted_ || sent_ || now < not_before_) return std::nullopt;
+  if (!has_work() || now < not_before_) return std::nullopt;
   kubernetes::OutgoingRequest request;
   request.longest = kReadLongest;
   if (step_ == WriteStep::read) {
@@ -78,9 +78,11 @@ void NodeReporter::accepted(std::string_view body, MonotonicTime now) {
         return;
       }
       object_ = *std::move(object);
+      if (!found_) found_ = object_;
+      not_before_ = now;
+      if (!wanted_) return;
       writing_ = *wanted_;
       step_ = WriteStep::change;
-      not_before_ = now;
       return;
     }
     case WriteStep::change: step_ = WriteStep::condition; return;
@@ -97,8 +99,12 @@ void NodeReporter::written(MonotonicTime now) {
 }
 
 std::optional<MonotonicTime> NodeReporter::due() const {
-  if (!wanted_ || sent_) return std::nullopt;
+  if (!has_work()) return std::nullopt;
   return not_before_;
+}
+
+bool NodeReporter::has_work() const {
+  return !sent_ && (wanted_ || !found_);
 }
 
 }  // namespace forestall::cluster

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps the node's object as the agent's state is: a state machine without I/O. Each round reads
 // the object, then changes what differs; a change by another program in between repeats the round.
+// Before anything is to be reported it reads the object once: what an earlier process left there.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,8 @@ class NodeReporter final : public RequestSource {
   void answered(std::string_view key, const kubernetes::ResponseHead& head, std::string_view body,
                 const std::optional<Error>& failure, MonotonicTime now) override;
   [[nodiscard]] std::optional<MonotonicTime> due() const override;
+  // The node's object as it was first read; nothing: it was not read yet.
+  [[nodiscard]] const std::optional<NodeObject>& found() const { return found_; }
   // What the server has; nothing: not known yet.
   [[nodiscard]] const std::optional<NodeCondition>& reported() const { return reported_; }
   // Of the node's object, as last read; empty: it was not read yet, or there was none.
@@ -48,6 +51,7 @@ class NodeReporter final : public RequestSource {
  private:
   enum class WriteStep : std::uint8_t { read, change, condition };
 
+  [[nodiscard]] bool has_work() const;
   void accepted(std::string_view body, MonotonicTime now);
   void written(MonotonicTime now);
 
@@ -61,6 +65,7 @@ class NodeReporter final : public RequestSource {
   WriteStep step_ = WriteStep::read;
   NodeCondition writing_;
   NodeObject object_;
+  std::optional<NodeObject> found_;
   bool sent_ = false;
   MonotonicTime not_before_{};
   kubernetes::Backoff backoff_;

@@ -18,22 +18,23 @@ bool reports_pressure(const v1::AgentStatus& status) {
 void NodeState::answered(const v1::AgentStatus& status, MonotonicTime now) {
   answered_ = now;
   if (!status.has_config()) return;  // it has not evaluated yet
-  if (reports_pressure(status)) {
-    pressed_ = now;
-    pressure_ = NodeCondition::Pressure::yes;
-    return;
-  }
-  // An agent that was started again does not have the transition period of the one before.
-  const Duration uptime(status.uptime_ns());
-  const Duration transition(status.config().pressure_transition_ns());
-  const bool is_held = pressed_ && now - *pressed_ > uptime && now - *pressed_ < transition;
-  pressure_ = is_held ? NodeCondition::Pressure::yes : NodeCondition::Pressure::no;
+  is_pressed_ = reports_pressure(status);
+  if (*is_pressed_) pressed_ = now;
+  agent_start_ = now - Duration(status.uptime_ns());
+  transition_ = Duration(status.config().pressure_transition_ns());
+}
+
+void NodeState::take_over(MonotonicTime reported) {
+  if (!pressed_ || *pressed_ < reported) pressed_ = reported;
 }
 
 std::optional<NodeCondition> NodeState::report(MonotonicTime now) const {
   if (now - answered_ >= kAwayAfter) return NodeCondition{};
-  if (!pressure_) return std::nullopt;
-  return NodeCondition{*pressure_, false};
+  if (!is_pressed_) return std::nullopt;
+  // An agent that was started again does not have the transition period of the one before.
+  const bool is_held = pressed_ && *pressed_ < agent_start_ && now - *pressed_ < transition_;
+  using Pressure = NodeCondition::Pressure;
+  return NodeCondition{*is_pressed_ || is_held ? Pressure::yes : Pressure::no, false};
 }
 
 std::optional<MonotonicTime> NodeState::due(MonotonicTime now) const {

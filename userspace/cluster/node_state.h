@@ -34,6 +34,8 @@ class NodeState {
   explicit NodeState(MonotonicTime start) : answered_(start) {}
 
   void answered(const v1::AgentStatus& status, MonotonicTime now);
+  // The node's object has pressure that an earlier process reported, last at `reported`.
+  void take_over(MonotonicTime reported);
   // Nothing: the agent has not answered yet, and may still do so.
   [[nodiscard]] std::optional<NodeCondition> report(MonotonicTime now) const;
   // When report() changes without an answer; nothing: not by time alone.
@@ -41,8 +43,11 @@ class NodeState {
 
  private:
   MonotonicTime answered_;  // or the start
-  std::optional<NodeCondition::Pressure> pressure_;
-  std::optional<MonotonicTime> pressed_;  // when the agent last reported pressure
+  // Of the agent's last answer; nothing: it has not evaluated yet.
+  std::optional<bool> is_pressed_;
+  MonotonicTime agent_start_{};
+  Duration transition_{};
+  std::optional<MonotonicTime> pressed_;  // when an agent last reported pressure
 };
 
 }  // namespace forestall::cluster

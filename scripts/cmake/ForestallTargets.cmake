@@ -198,7 +198,7 @@ function(forestall_test name)
   set_target_properties(${name} PROPERTIES FORESTALL_TEST ON)
   forestall_precompile(${name} test)
   if(arg_UNITY) # the names in its files' anonymous namespaces are distinct
-    forestall_unity(${name} 5)
+    forestall_unity(${name} 10)
   endif()
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(forestall_thread_tests ${name})

@@ -18,7 +18,7 @@
 #include "cluster/kubectl_options.h"
 #include "support/fake_api_server.h"
 
-namespace forestall::cluster {
+namespace forestall::cluster::kubectl_test {
 namespace {
 
 using Kind = KubectlOptions::Kind;
@@ -379,4 +379,4 @@ TEST(KubeconfigPath, IsThatOfKubectl) {
 }
 
 }  // namespace
-}  // namespace forestall::cluster
+}  // namespace forestall::cluster::kubectl_test

@@ -9,7 +9,7 @@
 #include "intake/config_cases.h"
 #include "intake/config_file.h"
 
-namespace forestall::test {
+namespace forestall::test::kubelet_intake_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -371,4 +371,4 @@ TEST(KubeletFlags, HaveSettings) {
 }
 
 }  // namespace
-}  // namespace forestall::test
+}  // namespace forestall::test::kubelet_intake_test

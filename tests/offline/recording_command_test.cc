@@ -15,7 +15,7 @@
 #include "support/temp_tree.h"
 #include "tests/policy/world.h"
 
-namespace forestall::test {
+namespace forestall::test::recording_command_test {
 namespace {
 
 using testing::EndsWith;
@@ -502,4 +502,4 @@ TEST_F(RecordingCommand, RecordOverwritesOnlyOnRequest) {
 }
 
 }  // namespace
-}  // namespace forestall::test
+}  // namespace forestall::test::recording_command_test

@@ -13,7 +13,7 @@
 #include "tests/policy/reported.h"
 #include "tests/policy/world.h"
 
-namespace forestall::policy {
+namespace forestall::policy::damage_limit_test {
 namespace {
 
 constexpr Bytes kLimit = mib(1000);
@@ -126,7 +126,7 @@ class AfterShortKills {
   }
   std::string evaluate(double at, Bytes available, std::vector<WorkloadSample> others) {
     others.push_back(with_processes(greedy("a", mib(280)), 0));
-    return policy::evaluate(story, at, available, std::move(others));
+    return damage_limit_test::evaluate(story, at, available, std::move(others));
   }
   Story story = group();
 };
@@ -448,4 +448,4 @@ TEST(DamageLimit, TheClassFollowsFromThePath) {
 }
 
 }  // namespace
-}  // namespace forestall::policy
+}  // namespace forestall::policy::damage_limit_test

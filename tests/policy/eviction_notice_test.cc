@@ -11,7 +11,7 @@
 #include "policy/rank.h"
 #include "tests/policy/pods.h"
 
-namespace forestall::policy {
+namespace forestall::policy::eviction_notice_test {
 namespace {
 
 using Annotations = std::vector<std::pair<std::string, std::string>>;
@@ -182,4 +182,4 @@ TEST(EvictionNoticeTest, WithoutItsContainersAPodStillHasAnnotations) {
 }
 
 }  // namespace
-}  // namespace forestall::policy
+}  // namespace forestall::policy::eviction_notice_test

@@ -10,7 +10,7 @@
 
 #include "tests/policy/pods.h"
 
-namespace forestall::policy {
+namespace forestall::policy::oom_score_adj_test {
 namespace {
 
 constexpr Bytes kCapacity = gib(30);
@@ -116,4 +116,4 @@ TEST(OomScoreAdjTest, AStaticPodOfTheNodeIsNotGuaranteedByThatAlone) {
 }
 
 }  // namespace
-}  // namespace forestall::policy
+}  // namespace forestall::policy::oom_score_adj_test

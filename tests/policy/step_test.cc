@@ -10,7 +10,7 @@
 #include "tests/policy/reported.h"
 #include "tests/policy/world.h"
 
-namespace forestall::policy {
+namespace forestall::policy::step_test {
 namespace {
 
 constexpr auto kNode = Signal::memory_available;
@@ -180,4 +180,4 @@ TEST(StepTest, AllocatableOnlyTouchesPods) {
 }
 
 }  // namespace
-}  // namespace forestall::policy
+}  // namespace forestall::policy::step_test

@@ -8,7 +8,7 @@
 
 #include "support/manual_clock.h"
 
-namespace forestall::sources {
+namespace forestall::sources::oom_event_correlator_test {
 namespace {
 
 using ::testing::IsEmpty;
@@ -191,4 +191,4 @@ TEST(MergeEvents, TheKernelsWordCountsBeforeAConclusion) {
 }
 
 }  // namespace
-}  // namespace forestall::sources
+}  // namespace forestall::sources::oom_event_correlator_test

@@ -17,7 +17,7 @@
 #include "support/scratch_cgroup.h"
 #include "support/temp_tree.h"
 
-namespace forestall::sources {
+namespace forestall::sources::oom_scene_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -292,4 +292,4 @@ TEST(CgroupWalk, ProcessesBelowPathMaxAreRead) {
 }
 
 }  // namespace
-}  // namespace forestall::sources
+}  // namespace forestall::sources::oom_scene_test

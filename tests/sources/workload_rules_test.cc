@@ -6,7 +6,7 @@
 
 #include "support/temp_tree.h"
 
-namespace forestall::sources {
+namespace forestall::sources::workload_rules_test {
 namespace {
 
 constexpr const char* kUid = "0a6f9c2e-1b7d-4c58-9f20-3d1e5a7b9c00";
@@ -103,4 +103,4 @@ TEST(KnownPods, ALimitReplacesARequestOnlyForUnknownPods) {
 }
 
 }  // namespace
-}  // namespace forestall::sources
+}  // namespace forestall::sources::workload_rules_test

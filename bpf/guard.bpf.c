@@ -135,9 +135,9 @@ static __always_inline int take_victim(struct abi_guard_slot* slot, __u64 genera
 }
 
 enum aimed {
-  AIMED_SETTLED, /* the victim is finished */
-  AIMED_LEFT,    /* to be retried */
-  AIMED_BEYOND,  /* the list or the group has no such victim */
+  AIMED_SETTLED = 0, /* the victim is finished */
+  AIMED_LEFT = 1,    /* to be retried */
+  AIMED_BEYOND,      /* the list or the group has no such victim */
   AIMED_REPLACED,
 };
 
@@ -204,16 +204,17 @@ __noinline int cease(__u32 index, __u64 generation, __u32 hook, __u32 given_up) 
   return 0;
 }
 
-/* Signals each process of the group that is not settled yet. */
+/* Signals each process of the group that is not settled yet. `left` is a sum, not a constant that a
+ * branch sets: the verifier would follow the rest of the loop for both of its values. */
 __noinline int shoot(__u32 index, __u64 generation, __u32 hook) {
-  __u32 left = 0;
+  __u32 left = unknown_zero();
 
   for (__u32 i = 0; i < ABI_GUARD_VICTIMS; i++) {
     int aimed = aim(index, i, generation, hook);
 
     if (aimed == AIMED_REPLACED) return cease(index, generation, hook, 1);
     if (aimed == AIMED_BEYOND) break;
-    if (aimed == AIMED_LEFT) left = 1;
+    left |= aimed;
   }
   return left ? 0 : cease(index, generation, hook, 0);
 }
@@ -361,16 +362,20 @@ __noinline __u64 check(__u32 index, __u64 now, __u32 hook) {
   return check_at(index, slot, state, generation, now, hook);
 }
 
+#define NEVER (~0ULL)
+
 /* Time to the next round; 0: no list is in force. */
 static __always_inline __u64 run_round(__u32 hook) {
-  __u64 now = bpf_ktime_get_ns(), nearest = 0;
+  __u64 now = bpf_ktime_get_ns(), nearest = NEVER;
 
   for (__u32 index = 0; index < ABI_GUARD_SLOTS; index++) {
     __u64 due = check(index, now, hook);
 
-    if (due && (!nearest || due < nearest)) nearest = due;
+    /* 0 becomes the largest number. */
+    if (due - 1 < nearest) nearest = due - 1;
   }
-  if (!nearest) return 0;
+  if (nearest == NEVER) return 0;
+  nearest++;
   return nearest > now + CHECK_NS_MIN ? nearest - now : CHECK_NS_MIN;
 }
 
@@ -411,13 +416,20 @@ static int tick(void* map, __u32* key, struct guard_clock* clock) {
   return 0;
 }
 
-/* Run by userspace on the CPU whose index it passes. Returns 0 or a negative errno. */
+/* Run by userspace on the CPU whose index it passes. With ABI_GUARD_NO_CLOCK, runs a round at once
+ * in the caller's context; not a program of its own, because the verifier would follow the whole
+ * guard once more. Returns 0 or a negative errno. */
 SEC("syscall")
 int guard_start_clock(__u32* index) {
   __u32 cpu = *index;
-  struct guard_clock* clock = bpf_map_lookup_elem(&guard_clocks, &cpu);
+  struct guard_clock* clock;
   long error;
 
+  if (cpu == ABI_GUARD_NO_CLOCK) {
+    run_round(ABI_GUARD_COMMAND);
+    return 0;
+  }
+  clock = bpf_map_lookup_elem(&guard_clocks, &cpu);
   if (!clock) return -2;
   /* Fails with EBUSY once the timer is initialized. */
   if (!bpf_timer_init(&clock->timer, &guard_clocks, CLOCK_MONOTONIC)) {
@@ -439,13 +451,6 @@ int guard_memcg_reclaim(void* ctx) {
 SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
 int guard_direct_reclaim(void* ctx) {
   run_round(ABI_GUARD_RECLAIM);
-  return 0;
-}
-
-/* Runs a round at once, in the caller's context. */
-SEC("syscall")
-int guard_evaluate(void* ctx) {
-  run_round(ABI_GUARD_COMMAND);
   return 0;
 }
 

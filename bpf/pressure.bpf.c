@@ -87,9 +87,11 @@ static __always_inline void stall_begin(__u32 kind) {
   if (bpf_map_update_elem(&open_stalls, &key, &open, BPF_ANY)) COUNT_FAILURE(open_full);
 }
 
-static __always_inline void add_stall(__u64 cgroup, __u32 kind, __u64 ns, __u64 pages) {
+/* A global function, see approval.bpf.h. */
+__noinline int add_stall(__u64 cgroup, __u32 kind, __u64 ns, __u64 pages) {
   struct abi_stall* sum = bpf_map_lookup_elem(&stalls, &cgroup);
 
+  if (kind >= ABI_STALL_KINDS) return 0;
   if (!sum) {
     /* Another CPU may have added it first, so only a failed lookup afterwards is a failure. */
     bpf_map_update_elem(&stalls, &cgroup, &no_stall, BPF_NOEXIST);
@@ -97,33 +99,36 @@ static __always_inline void add_stall(__u64 cgroup, __u32 kind, __u64 ns, __u64 
   }
   if (!sum) {
     COUNT_FAILURE(stall_full);
-    return;
+    return 0;
   }
   sum->sums[kind].ns += ns;
   sum->sums[kind].count += 1;
   sum->sums[kind].pages += pages;
+  return 0;
 }
 
-/* Emits an event once per window when a watched subject has stalled for STALL_NS in it. */
-static __always_inline void announce_stall(__u64 cgroup, __u64 now, __u64 ns) {
+/* Emits an event once per window when a watched subject has stalled for STALL_NS in it. A global
+ * function, see approval.bpf.h. */
+__noinline int announce_stall(__u64 cgroup, __u64 now, __u64 ns) {
   struct abi_relation* relation = bpf_map_lookup_elem(&relations, &cgroup);
   struct abi_event* event;
   __u64 begin, before;
 
-  if (!relation || !relation->watched) return;
+  if (!relation || !relation->watched) return 0;
   begin = *(volatile __u64*)&relation->window_begin_ns;
   if (passed(begin, now, WINDOW_NS) &&
       __sync_val_compare_and_swap(&relation->window_begin_ns, begin, now) == begin)
     relation->stalled_ns = 0;
   before = __sync_fetch_and_add(&relation->stalled_ns, ns);
-  if (before >= STALL_NS || before + ns < STALL_NS) return;
+  if (before >= STALL_NS || before + ns < STALL_NS) return 0;
   event = event_begin(ABI_EVENT_stall);
-  if (!event) return;
+  if (!event) return 0;
   event->cgroup = cgroup;
   event->stalled_ns = before + ns;
   event->pid = current_tid();
   event->tgid = bpf_get_current_pid_tgid() >> 32;
   event_end(event, ABI_EVENT_stall);
+  return 0;
 }
 
 static __always_inline void stall_end(__u32 kind, __u64 pages) {

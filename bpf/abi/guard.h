@@ -24,6 +24,8 @@
 #define ABI_GUARD_VICTIMS 32
 /* At most this many CPUs have a clock. */
 #define ABI_GUARD_CPUS 1024
+/* Passed to guard_start_clock instead of a clock's index: runs one round. */
+#define ABI_GUARD_NO_CLOCK 0xffffffffU
 
 /* A process that the policy has approved. The guard kills it only if it is still the same process
  * and still in that cgroup or below. */

@@ -80,8 +80,7 @@ struct {
 } guard_protected SEC(".maps");
 
 struct protected_climb {
-  struct mem_cgroup* at;
-  __u32 found;
+  struct mem_cgroup* at; /* NULL: above the root, and none on the way was protected */
 };
 
 static long climb_to_protected(__u32 i, struct protected_climb* climb) {
@@ -91,10 +90,7 @@ static long climb_to_protected(__u32 i, struct protected_climb* climb) {
   if (!climb->at) return 1;
   id = memcg_id(climb->at);
   whole = bpf_map_lookup_elem(&guard_protected, &id);
-  if (whole && (*whole || !i)) {
-    climb->found = 1;
-    return 1;
-  }
+  if (whole && (*whole || !i)) return 1;
   climb->at = memcg_parent(climb->at);
   return 0;
 }
@@ -105,7 +101,7 @@ static __always_inline int is_protected(__u64 memcg) {
   struct protected_climb climb = {.at = (void*)memcg};
 
   bpf_loop(TREE_LEVELS, climb_to_protected, &climb, 0);
-  return climb.found || climb.at;
+  return climb.at != 0;
 }
 
 /* More threads are not read. */

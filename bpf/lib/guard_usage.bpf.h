@@ -56,18 +56,25 @@ __noinline __s64 inactive_below(__u64 memcg) {
   return whole ? (__s64)inactive : -1;
 }
 
+/* Without a loop, which the verifier would follow step by step. */
+static __always_inline __u32 bits_in(__u32 word) {
+  word -= word >> 1 & 0x55555555;
+  word = (word & 0x33333333) + (word >> 2 & 0x33333333);
+  return ((word + (word >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
+}
+
 /* Bytes of inactive file pages, added up now. Sets when the slot's next walk may begin. */
 static __always_inline __u64 walk_now(__u32 index, struct guard_state* state,
                                       __u64 inactive_known) {
   __u64 began = bpf_ktime_get_ns(), took;
   __s64 inactive = inactive_below(state->memcg);
   __u32 walkers = __sync_fetch_and_or(&walking, 1U << (index & 31)) | 1U << (index & 31);
-  __u64 rest = 0;
+  __u64 rest;
 
   took = bpf_ktime_get_ns() - began;
   COUNT_GUARD(walks);
   __sync_fetch_and_add(&counts.walk_ns, took);
-  for (int i = 0; i < ABI_GUARD_SLOTS; i++) rest += took * WALK_REST * (walkers >> i & 1);
+  rest = took * WALK_REST * bits_in(walkers);
   state->walked_ns = began + took;
   state->next_walk_ns = began + took + (rest > WALK_NS ? rest : WALK_NS);
   if (inactive < 0) {

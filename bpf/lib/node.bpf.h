@@ -122,21 +122,29 @@ static __always_inline struct mem_cgroup* root_memcg(void) {
   return walk.memcg;
 }
 
+struct pgdat_search {
+  __u64 root;
+  __u64 pgdat;
+};
+
+static long find_pgdat(__u32 nid, struct pgdat_search* search) {
+  struct mem_cgroup_per_node* info = 0;
+
+  bpf_probe_read_kernel(&info, sizeof(info),
+                        (void*)search->root + bpf_core_field_offset(struct mem_cgroup, nodeinfo) +
+                            nid * sizeof(info));
+  if (!info) return 0;
+  search->pgdat = (__u64)BPF_CORE_READ(info, lruvec.pgdat);
+  return search->pgdat != 0;
+}
+
 /* pglist_data of the first node in the root memcg. lruvec.pgdat is set on first use, so a node
  * without pages may have none. */
 static __always_inline __u64 first_pgdat(struct mem_cgroup* root) {
-  for (int nid = 0; nid < NUMA_NODES; nid++) {
-    struct mem_cgroup_per_node* info = 0;
-    struct pglist_data* pgdat;
+  struct pgdat_search search = {.root = (__u64)root};
 
-    bpf_probe_read_kernel(
-        &info, sizeof(info),
-        (void*)root + bpf_core_field_offset(struct mem_cgroup, nodeinfo) + nid * sizeof(info));
-    if (!info) continue;
-    pgdat = BPF_CORE_READ(info, lruvec.pgdat);
-    if (pgdat) return (__u64)pgdat;
-  }
-  return 0;
+  bpf_loop(NUMA_NODES, find_pgdat, &search, 0);
+  return search.pgdat;
 }
 
 /* Prepares read_node() and walk_zones(). 0: no node was found, or the kernel lacks a counter. */

@@ -436,7 +436,8 @@ void GuardPrograms::drain(const std::function<void(const abi_guard_report&)>& vi
 }
 
 Result<void> GuardPrograms::evaluate() {
-  TRY(run_program(loaded_->skeleton->progs.guard_evaluate));
+  __u32 here = ABI_GUARD_NO_CLOCK;
+  TRY(run_program(loaded_->skeleton->progs.guard_start_clock, here));
   return {};
 }
 

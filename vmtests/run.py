@@ -74,6 +74,7 @@ PLACEMENT = REPOSITORY / "vmtests/placement.txt"
 # Where the build puts the guest's programs.
 BUILT = {"forestall": "userspace/cli/forestall",
          "forestall-offline": "userspace/cli/forestall-offline",
+         "forestall-prekill": "userspace/cli/forestall-prekill",
          "vm_cases": "vmtests/vm_cases"}  # fmt: skip
 KEPT_LOGS = 10
 

@@ -91,4 +91,18 @@ Result<UniqueFd> open_trusted(const std::string& path) {
   return fd;
 }
 
+Result<void> check_trusted_socket(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return errno_error("stat", path);
+  if (!S_ISSOCK(status.st_mode)) return error(path + " is not a socket");
+  if (!is_trusted_owner(status.st_uid)) {
+    return refusal("socket", path, status, fmt::format("run `chown root {}`", path));
+  }
+  const std::string named = TRY(absolute(path));
+  TRY(check_directories(named));
+  const std::unique_ptr<char, Free> target(::realpath(path.c_str(), nullptr));
+  if (!target) return errno_error("resolve", path);
+  return check_directories(target.get());
+}
+
 }  // namespace forestall

@@ -20,4 +20,7 @@ namespace forestall {
 // owner, mode and remedy.
 [[nodiscard]] Result<UniqueFd> open_trusted(const std::string& path);
 
+// The same for a socket: its owner, and the directories. Others may be permitted to connect to it.
+[[nodiscard]] Result<void> check_trusted_socket(const std::string& path);
+
 }  // namespace forestall

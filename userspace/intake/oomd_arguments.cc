@@ -538,7 +538,8 @@ std::optional<rulesets::PrekillHook> read_oomd_hook(const JsonNode& node, JsonPr
   }
   std::vector<OomdDifference> differences;
   ArgumentReader reader(found->name, node.at, found->arguments, problems, differences);
-  rulesets::PrekillHook hook{found->name, {}};
+  rulesets::PrekillHook hook;
+  hook.name = found->name;
   reader.require({"cgroup"});
   reader.cgroups(hook.cgroups);
   if (!reader.finish()) return std::nullopt;

@@ -262,9 +262,17 @@ struct Ruleset {
   friend bool operator==(const Ruleset&, const Ruleset&) = default;
 };
 
+// What runs before a kill of a cgroup that matches. With neither a program nor a socket it is a
+// line in the log, as oomd's dummy_prekill_hook.
 struct PrekillHook {
   std::string name;
   CgroupPatterns cgroups;
+  std::string program;                 // absolute path
+  std::vector<std::string> arguments;  // of the program
+  std::string socket;                  // absolute path
+  std::string log;                     // the line
+
+  [[nodiscard]] bool only_logs() const { return program.empty() && socket.empty(); }
 
   friend bool operator==(const PrekillHook&, const PrekillHook&) = default;
 };

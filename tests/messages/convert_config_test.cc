@@ -42,6 +42,9 @@ Config random_config(Dice& dice) {
   if (auto rules = dice.some([&] { return random_ruleset(dice); }); !rules.empty()) {
     config.rules = std::move(rules);
   }
+  if (auto hooks = dice.some([&] { return random_hook(dice); }); !hooks.empty()) {
+    config.hooks = std::move(hooks);
+  }
   return config;
 }
 

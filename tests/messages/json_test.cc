@@ -180,6 +180,8 @@ TEST(Json, WordsAreThoseOfTheModel) {
   expect_words<ReclaimStep>(*v1::Decision::ReclaimStep_descriptor());
   expect_words<FilesystemLayout>(*v1::FilesystemSamples::Layout_descriptor());
   expect_words<KillState>(*v1::KillProgress::State_descriptor());
+  expect_words<HookState>(*v1::HookProgress::State_descriptor());
+  expect_words<RuleOutcome>(*v1::RulesetRun::Outcome_descriptor());
   expect_words<Action>(*v1::Decision::Action_descriptor());
   expect_words<Reason>(*v1::Decision::Reason_descriptor());
   expect_words<Exclusion>(*v1::Candidate::Exclusion_descriptor());

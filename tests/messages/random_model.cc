@@ -287,6 +287,16 @@ Observation random_observation(Dice& dice) {
                         dice.bytes(),
                         dice.bytes()};
   });
+  observation.hooks = dice.some([&] {
+    return HookProgress{dice.inode(),
+                        dice.text(),
+                        dice.text(),
+                        dice.one_of<HookState>(v1::HookProgress::State_MAX),
+                        dice.time(),
+                        Duration(dice.small()),
+                        dice.maybe([&] { return static_cast<int>(dice.below(256)); }),
+                        dice.text()};
+  });
   observation.kinds = dice.maybe([&] { return random_kinds(dice); });
   observation.notes = dice.some([&] { return SourceNote{dice.text(), dice.text()}; });
   if (dice.coin()) observation.rules = random_rule_observation(dice);

@@ -22,6 +22,7 @@ namespace forestall::test {
 [[nodiscard]] OomKill random_oom_kill(Dice& dice);
 [[nodiscard]] Record random_record(Dice& dice);
 [[nodiscard]] rulesets::Ruleset random_ruleset(Dice& dice);
+[[nodiscard]] rulesets::PrekillHook random_hook(Dice& dice);
 [[nodiscard]] rulesets::RuleObservation random_rule_observation(Dice& dice);
 [[nodiscard]] rulesets::RuleState random_rule_state(Dice& dice);
 [[nodiscard]] RuleReport random_rule_report(Dice& dice);

@@ -157,6 +157,10 @@ rulesets::PluginState random_plugin_state(Dice& dice) {
   plugin.last_run = dice.maybe([&] { return dice.inode(); });
   if (dice.coin()) plugin.pgscan[dice.inode()] = dice.integer();
   if (dice.coin()) plugin.values[dice.inode()] = {{time(), dice.integer()}, {time(), 7}};
+  plugin.hook = dice.maybe([&] {
+    const auto cgroup = [&] { return rulesets::CgroupRef{dice.text(), dice.inode()}; };
+    return rulesets::HookWait{dice.inode(), dice.text(), cgroup(), dice.some(cgroup)};
+  });
   if (dice.coin()) plugin.held[dice.inode()] = {dice.text(), 1, dice.integer(), time()};
   return plugin;
 }
@@ -167,11 +171,25 @@ rulesets::Ruleset random_ruleset(Dice& dice) {
   rulesets::Ruleset ruleset;
   ruleset.name = dice.text();
   ruleset.post_action_delay = random_seconds(dice);
+  ruleset.prekill_hook_timeout = random_seconds(dice);
   ruleset.groups = dice.some([&] {
     return rulesets::DetectorGroup{dice.text(), dice.some([&] { return random_detector(dice); })};
   });
   ruleset.actions = dice.some([&] { return random_action(dice); });
   return ruleset;
+}
+
+rulesets::PrekillHook random_hook(Dice& dice) {
+  rulesets::PrekillHook hook{dice.text(), random_patterns(dice), {}, {}, {}, {}};
+  switch (dice.below(3)) {
+    case 0:
+      hook.program = "/" + dice.text();
+      hook.arguments = dice.some([&] { return dice.text(); });
+      break;
+    case 1: hook.socket = "/" + dice.text(); break;
+    default: hook.log = dice.text();
+  }
+  return hook;
 }
 
 rulesets::RuleObservation random_rule_observation(Dice& dice) {
@@ -193,6 +211,7 @@ rulesets::RuleObservation random_rule_observation(Dice& dice) {
 rulesets::RuleState random_rule_state(Dice& dice) {
   rulesets::RuleState state;
   state.evaluations = dice.inode();
+  state.hook_runs = dice.inode();
   const auto plugin = [&] { return random_plugin_state(dice); };
   for (std::uint64_t i = dice.below(3); i > 0; --i) {
     rulesets::RulesetState& ruleset = state.rulesets[dice.inode()];
@@ -224,8 +243,14 @@ RuleReport random_rule_report(Dice& dice) {
                         })};
     });
     action.attempts = dice.some([&] {
-      return RuleAttempt{dice.text(), dice.one_of<RuleOutcome>(v1::RulesetRun::Outcome_MAX),
-                         dice.text(), dice.integer(), dice.text()};
+      RuleAttempt attempt{dice.text(), dice.one_of<RuleOutcome>(v1::RulesetRun::Outcome_MAX),
+                          dice.text(), dice.integer(), dice.text()};
+      if (dice.coin()) {
+        attempt.hook = "hook " + dice.text();
+        attempt.hook_run = dice.inode();
+        attempt.hook_until = dice.time();
+      }
+      return attempt;
     });
     return action;
   });

@@ -9,6 +9,7 @@
 #include "model/decision.h"
 #include "model/eviction.h"
 #include "model/feature.h"
+#include "model/hook.h"
 #include "model/kill.h"
 #include "model/oom.h"
 #include "model/oom_kill.h"
@@ -54,7 +55,8 @@ TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(QosClass::best_effort);
   check_names(EvictionCause::ruleset);
   check_names(ChainStep::suspended);
-  check_names(RuleOutcome::restart_requested);
+  check_names(RuleOutcome::hook_pending);
+  check_names(HookState::refused);
   check_names(ReclaimStep::unused_images);
   check_names(ReclaimState::done);
   check_names(Protection::may_be_critical);

@@ -42,11 +42,12 @@ inline rulesets::Ruleset kills_in(const std::string& slice, const std::string& n
 // A node of 1000 MiB with 500 MiB available, and cgroups below /s.
 struct RuleStory : Story {
   explicit RuleStory(std::vector<rulesets::Ruleset> rules, std::vector<Threshold> thresholds = {},
-                     bool dry_run = false)
+                     bool dry_run = false, std::vector<rulesets::PrekillHook> hooks = {})
       : Story([&] {
           Config config = policy::config(std::move(thresholds));
           config.rules = std::move(rules);
           config.dry_run = dry_run;
+          if (!hooks.empty()) config.hooks = std::move(hooks);
           return config;
         }()) {
     now.node = node(mib(1000), mib(500));

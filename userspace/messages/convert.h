@@ -69,11 +69,13 @@ namespace forestall::messages {
 [[nodiscard]] v1::RulesetRun to_proto(const RuleReport& report);
 // REQUIRES: its plugins are Forestall's own, not those that only oomd's file has.
 [[nodiscard]] v1::Ruleset to_proto(const rulesets::Ruleset& ruleset);
+[[nodiscard]] v1::PrekillHook to_proto(const rulesets::PrekillHook& hook);
 [[nodiscard]] rulesets::RuleObservation from_proto(const v1::RuleSample& message);
 [[nodiscard]] rulesets::RuleState from_proto(const v1::RuleState& message);
 [[nodiscard]] Result<RuleReport> from_proto(const v1::RulesetRun& message);
 // Of a configuration in force: what intake checks is not checked again.
 [[nodiscard]] Result<rulesets::Ruleset> from_proto(const v1::Ruleset& message);
+[[nodiscard]] rulesets::PrekillHook from_proto(const v1::PrekillHook& message);
 
 [[nodiscard]] v1::MemoryKinds to_proto(const MemoryKinds& kinds);
 [[nodiscard]] v1::Damage to_proto(const Damage& damage);

@@ -249,6 +249,11 @@ v1::EffectiveConfig to_proto(const Config& config) {
       *out.add_rulesets() = messages::to_proto(each);
     }
   }
+  if (config.hooks) {
+    for (const rulesets::PrekillHook& each : *config.hooks) {
+      *out.add_prekill_hooks() = messages::to_proto(each);
+    }
+  }
   add_kubelet_part(config, out);
   return out;
 }
@@ -344,6 +349,13 @@ Result<Config> from_proto(const v1::EffectiveConfig& message) {
     TRY(read_each(message.rulesets(), rules, "rulesets",
                   [](const v1::Ruleset& each) { return messages::from_proto(each); }));
     config.rules = std::move(rules);
+  }
+  if (message.prekill_hooks_size() > 0) {
+    std::vector<rulesets::PrekillHook> hooks;
+    for (const v1::PrekillHook& each : message.prekill_hooks()) {
+      hooks.push_back(messages::from_proto(each));
+    }
+    config.hooks = std::move(hooks);
   }
   TRY(take_kubelet_part(message, config));
   return config;

@@ -144,6 +144,32 @@ Result<KillProgress> begun_by(MonotonicTime at, const v1::KillProgress& message)
   return kill;
 }
 
+v1::HookProgress hook_message(const HookProgress& hook) {
+  v1::HookProgress out;
+  out.set_run(hook.run);
+  out.set_hook(text::to_utf8(hook.hook));
+  out.set_cgroup(text::to_utf8(hook.cgroup));
+  out.set_state(to_enum<v1::HookProgress::State>(hook.state));
+  out.set_started_ns(to_ns(hook.started));
+  out.set_took_ns(hook.took.count());
+  if (hook.exit_code) out.set_exit_code(*hook.exit_code);
+  out.set_problem(text::to_utf8(hook.problem));
+  return out;
+}
+
+Result<HookProgress> hook_from(const v1::HookProgress& message) {
+  HookProgress hook;
+  hook.run = message.run();
+  hook.hook = message.hook();
+  hook.cgroup = message.cgroup();
+  hook.state = TRY(from_enum<HookState>(message.state(), v1::HookProgress::State_MAX, "state"));
+  hook.started = from_ns(message.started_ns());
+  hook.took = Duration(message.took_ns());
+  if (message.has_exit_code()) hook.exit_code = message.exit_code();
+  hook.problem = message.problem();
+  return hook;
+}
+
 }  // namespace
 
 v1::CgroupSample to_proto(const CgroupSample& sample) {
@@ -186,6 +212,7 @@ void put_without_workloads(const Observation& observation, v1::Observation& out)
   out.set_disk_usage_read(observation.disk_usage_read);
   out.set_workloads_read(observation.workloads.has_value());
   for (const KillProgress& kill : observation.kills) *out.add_kills() = to_proto(kill);
+  for (const HookProgress& hook : observation.hooks) *out.add_hooks() = hook_message(hook);
   for (const SourceNote& note : observation.notes) *out.add_notes() = to_proto(note);
   if (observation.kinds) *out.mutable_kinds() = messages::to_proto(*observation.kinds);
   if (observation.rules) *out.mutable_rules() = messages::to_proto(*observation.rules);
@@ -219,6 +246,7 @@ Result<Observation> without_workloads_from_proto(const v1::Observation& message)
   observation.disk_usage_read = disk_usage_was_read(message);
   TRY(read_each(message.kills(), observation.kills, "kills",
                 [&](const v1::KillProgress& each) { return begun_by(observation.at, each); }));
+  TRY(read_each(message.hooks(), observation.hooks, "hooks", hook_from));
   for (const v1::SourceNote& note : message.notes()) {
     observation.notes.push_back({note.subject(), note.problem()});
   }

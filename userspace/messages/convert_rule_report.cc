@@ -28,6 +28,10 @@ v1::RulesetRun::Action to_proto(const RuleActionReport& action) {
     added.set_file(text::to_utf8(each.file));
     added.set_value(each.value);
     added.set_unit(text::to_utf8(each.unit));
+    if (each.hook.empty()) continue;
+    added.set_hook(text::to_utf8(each.hook));
+    added.set_hook_run(each.hook_run);
+    added.set_hook_until_ns(to_ns(each.hook_until));
   }
   return out;
 }
@@ -48,7 +52,8 @@ Result<RuleActionReport> from_proto(const v1::RulesetRun::Action& message) {
     action.attempts.push_back(
         {each.cgroup(),
          TRY(from_enum<RuleOutcome>(each.outcome(), v1::RulesetRun::Outcome_MAX, "outcome")),
-         each.file(), each.value(), each.unit()});
+         each.file(), each.value(), each.unit(), each.hook(), each.hook_run(),
+         from_ns(each.hook_until_ns())});
   }
   return action;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of rulesets. That of prekill hooks and of senpai is not recorded: the agent runs
-// neither.
+// The state of rulesets. That of senpai is not recorded: the agent does not run it.
 #include <utility>
 
 #include "messages/convert.h"
@@ -12,6 +11,30 @@ namespace {
 
 using rulesets::PluginState;
 using std::chrono::nanoseconds;
+
+void put(const rulesets::CgroupRef& ref, v1::RuleState::CgroupRef& out) {
+  out.set_path(text::to_utf8(ref.path));
+  out.set_cgroup_id(ref.id);
+}
+
+rulesets::CgroupRef from_proto(const v1::RuleState::CgroupRef& message) {
+  return {message.path(), message.cgroup_id()};
+}
+
+void put(const rulesets::HookWait& wait, v1::RuleState::HookWait& out) {
+  out.set_run(wait.run);
+  out.set_hook(text::to_utf8(wait.hook));
+  put(wait.victim, *out.mutable_victim());
+  for (const rulesets::CgroupRef& each : wait.next) put(each, *out.add_next());
+}
+
+rulesets::HookWait from_proto(const v1::RuleState::HookWait& message) {
+  rulesets::HookWait wait{message.run(), message.hook(), from_proto(message.victim()), {}};
+  for (const v1::RuleState::CgroupRef& each : message.next()) {
+    wait.next.push_back(from_proto(each));
+  }
+  return wait;
+}
 
 v1::RuleState::Plugin to_proto(const PluginState& plugin) {
   v1::RuleState::Plugin out;
@@ -42,6 +65,7 @@ v1::RuleState::Plugin to_proto(const PluginState& plugin) {
     added.set_written(held.written);
     added.set_until_ns(held.until.count());
   }
+  if (plugin.hook) put(*plugin.hook, *out.mutable_hook());
   return out;
 }
 
@@ -65,6 +89,7 @@ PluginState from_proto(const v1::RuleState::Plugin& message) {
     plugin.held[each.cgroup_id()] = {each.path(), each.before(), each.written(),
                                      nanoseconds(each.until_ns())};
   }
+  if (message.has_hook()) plugin.hook = from_proto(message.hook());
   return plugin;
 }
 
@@ -108,6 +133,7 @@ rulesets::RulesetState from_proto(const v1::RuleState::Ruleset& message) {
 v1::RuleState to_proto(const rulesets::RuleState& state) {
   v1::RuleState out;
   out.set_evaluations(state.evaluations);
+  out.set_hook_runs(state.hook_runs);
   for (const auto& [id, each] : state.rulesets) *out.add_rulesets() = to_proto(id, each);
   for (const auto& [id, usage] : state.average_usage) {
     v1::RuleState::Amount& added = *out.add_average_usage();
@@ -125,6 +151,7 @@ v1::RuleState to_proto(const rulesets::RuleState& state) {
 rulesets::RuleState from_proto(const v1::RuleState& message) {
   rulesets::RuleState state;
   state.evaluations = message.evaluations();
+  state.hook_runs = message.hook_runs();
   for (const v1::RuleState::Ruleset& each : message.rulesets()) {
     state.rulesets[each.id()] = from_proto(each);
   }

@@ -378,6 +378,7 @@ v1::Ruleset to_proto(const rulesets::Ruleset& ruleset) {
   v1::Ruleset out;
   out.set_name(text::to_utf8(ruleset.name));
   out.set_pause(seconds_text(ruleset.post_action_delay));
+  out.set_prekill_hook_timeout(seconds_text(ruleset.prekill_hook_timeout));
   for (const rulesets::DetectorGroup& group : ruleset.groups) {
     v1::DetectorGroup& added = *out.add_detectors();
     added.set_name(text::to_utf8(group.name));
@@ -395,6 +396,10 @@ Result<rulesets::Ruleset> from_proto(const v1::Ruleset& message) {
   rulesets::Ruleset ruleset;
   ruleset.name = message.name();
   if (message.has_pause()) ruleset.post_action_delay = TRY(seconds_from(message.pause(), "pause"));
+  if (message.has_prekill_hook_timeout()) {
+    ruleset.prekill_hook_timeout =
+        TRY(seconds_from(message.prekill_hook_timeout(), "prekillHookTimeout"));
+  }
   for (const v1::DetectorGroup& group : message.detectors()) {
     rulesets::DetectorGroup& added = ruleset.groups.emplace_back();
     added.name = group.name();
@@ -404,6 +409,24 @@ Result<rulesets::Ruleset> from_proto(const v1::Ruleset& message) {
   TRY(read_each(message.actions(), ruleset.actions, "actions",
                 [](const v1::RuleAction& each) { return plugin_from(each); }));
   return ruleset;
+}
+
+v1::PrekillHook to_proto(const rulesets::PrekillHook& hook) {
+  v1::PrekillHook out;
+  out.set_name(text::to_utf8(hook.name));
+  put_cgroups(hook.cgroups, *out.mutable_cgroups());
+  if (hook.only_logs()) out.set_log(text::to_utf8(hook.log));
+  if (!hook.socket.empty()) out.set_socket(text::to_utf8(hook.socket));
+  if (hook.program.empty()) return out;
+  out.set_program(text::to_utf8(hook.program));
+  for (const std::string& each : hook.arguments) out.add_arguments(text::to_utf8(each));
+  return out;
+}
+
+rulesets::PrekillHook from_proto(const v1::PrekillHook& message) {
+  return {message.name(),    cgroups_from(message.cgroups()),
+          message.program(), {message.arguments().begin(), message.arguments().end()},
+          message.socket(),  message.log()};
 }
 
 }  // namespace forestall::messages

@@ -166,6 +166,8 @@ struct Config {
   Duration pod_list_max_age = std::chrono::minutes(10);
   // In the order of evaluation; none: no readings are taken for them.
   SharedValue<std::vector<rulesets::Ruleset>> rules;
+  // Prekill hooks of the rulesets; the first that matches a victim runs. Null: none.
+  SharedValue<std::vector<rulesets::PrekillHook>> hooks = {};
 
   friend bool operator==(const Config&, const Config&) = default;
 };

@@ -12,6 +12,7 @@
 #include "base/shared_value.h"
 #include "model/eviction.h"
 #include "model/filesystem.h"
+#include "model/hook.h"
 #include "model/kill.h"
 #include "model/memory_kinds.h"
 #include "model/rule_observation.h"
@@ -72,7 +73,8 @@ struct Observation {
   // Read only if a threshold is met (it is the expensive part). Nullopt means "not read", and the
   // policy answers `inspect`; empty means "there are none".
   std::optional<std::vector<WorkloadSample>> workloads;
-  std::vector<KillProgress> kills;  // running and failed kills
+  std::vector<KillProgress> kills;       // running and failed kills
+  std::vector<HookProgress> hooks = {};  // prekill hooks that run, or ended lately
   std::vector<SourceNote> notes;
   // What the subject's memory consists of; read for decisions that hold a kill back.
   std::optional<MemoryKinds> kinds = std::nullopt;

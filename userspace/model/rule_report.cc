@@ -23,6 +23,8 @@ std::string_view to_string(RuleOutcome outcome) {
     case RuleOutcome::kill_failed: return "kill-failed";
     case RuleOutcome::empty: return "empty";
     case RuleOutcome::restart_requested: return "restart-requested";
+    case RuleOutcome::hook_requested: return "hook-requested";
+    case RuleOutcome::hook_pending: return "hook-pending";
   }
   return "";
 }

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace forestall {
 
 // How an action leaves its chain.
@@ -29,6 +31,8 @@ enum class RuleOutcome : std::uint8_t {
   kill_failed,        // a kill was tried before, and failed
   empty,              // it has no processes
   restart_requested,  // of a unit, from systemd
+  hook_requested,     // a prekill hook starts, and the kill waits for it
+  hook_pending,       // the kill still waits
 };
 [[nodiscard]] std::string_view to_string(RuleOutcome outcome);
 
@@ -48,6 +52,10 @@ struct RuleAttempt {
   std::int64_t value = 0;
   // Of a restart; then `cgroup` is empty. With neither, it is a kill.
   std::string unit = {};
+  // Of a kill that waits for a prekill hook: its name, its run, and when the wait ends.
+  std::string hook = {};
+  std::uint64_t hook_run = 0;
+  MonotonicTime hook_until = {};
 
   friend bool operator==(const RuleAttempt&, const RuleAttempt&) = default;
 };

@@ -93,7 +93,8 @@ class RulePass {
         rules_(*observation.rules),
         rate_(config, observation),
         dry_run_(config.dry_run) {
-    program_.program = rulesets::RuleProgram(rulesets_, {});
+    if (config.hooks) hooks_ = *config.hooks;
+    program_.program = rulesets::RuleProgram(rulesets_, hooks_);
     const bool reads_disks =
         thresholds.action == Action::inspect && thresholds.reason == Reason::disk_usage_unread;
     busy_ = (thresholds.action != Action::none && !reads_disks) ||
@@ -135,6 +136,7 @@ class RulePass {
       for (const rulesets::RuleMessage& message : decided.messages) {
         if (message.ruleset == run.name) report.log.push_back(message.text);
       }
+      add_hook_lines(report);
     }
   }
 
@@ -160,9 +162,8 @@ class RulePass {
         if (answer == EffectAnswer::no) outcomes_.push_back(RuleOutcome::kill_failed);
         return answer;
       }
-      // The agent refuses configurations with other effects.
-      case Kind::start_hook:
-      case Kind::poll_hook: return EffectAnswer::no;
+      case Kind::start_hook: return start_hook(wanted);
+      case Kind::poll_hook: return hook_answer(wanted.hook_run);
     }
     if (!outcome) return std::nullopt;
     outcomes_.push_back(*outcome);
@@ -185,21 +186,63 @@ class RulePass {
     return rules_.time < wanted.until ? EffectAnswer::begun : EffectAnswer::no;
   }
 
+  // No hook runs for a dry kill, or for one that cannot be made now; the kill is answered next.
+  // Nothing: the workloads are needed first.
+  std::optional<EffectAnswer> start_hook(const rulesets::WantedEffect& wanted) {
+    if (wanted.dry || dry_run_) return EffectAnswer::yes;
+    std::optional<Candidate> candidate;
+    const auto outcome = judge_target(wanted.target, candidate);
+    if (!outcome) return std::nullopt;
+    const auto hook = std::ranges::find(hooks_, wanted.hook, &rulesets::PrekillHook::name);
+    if (*outcome != RuleOutcome::killed || hook == hooks_.end()) return EffectAnswer::yes;
+    if (!hook->only_logs()) return EffectAnswer::no;
+    hook_lines_.push_back({wanted.target, hook->log});
+    return EffectAnswer::yes;
+  }
+
+  // A run that is not listed ended long ago, or a reload dropped it: no kill waits for it.
+  [[nodiscard]] EffectAnswer hook_answer(std::uint64_t run) const {
+    return rulesets::effect_answer(
+        std::ranges::none_of(observation_.hooks, [&](const HookProgress& each) {
+          return each.run == run && each.state == HookState::running;
+        }));
+  }
+
+  void add_hook_lines(RuleReport& report) const {
+    for (const RuleActionReport& action : report.actions) {
+      for (const RuleAttempt& attempt : action.attempts) {
+        if (attempt.outcome != RuleOutcome::killed) continue;
+        for (const auto& [target, line] : hook_lines_) {
+          if (target == attempt.cgroup) report.log.push_back(line + ": " + target);
+        }
+      }
+    }
+  }
+
   // What a kill of the cgroup comes to. Nothing: the workloads are needed first.
   std::optional<RuleOutcome> check_target(const std::string& target) {
+    std::optional<Candidate> candidate;
+    const auto outcome = judge_target(target, candidate);
+    if (candidate) tried_.push_back(std::move(*candidate));
+    if (outcome == RuleOutcome::killed) has_victim_ = true;
+    return outcome;
+  }
+
+  // The same, without effect on this pass. `candidate`: the cgroup, if it is one.
+  std::optional<RuleOutcome> judge_target(const std::string& target,
+                                          std::optional<Candidate>& candidate) {
     if (busy_ || has_victim_ || restarts_) return RuleOutcome::held;
     const rulesets::Cgroup* cgroup = rules_.find(target);
     if (cgroup == nullptr || rulesets::is_root(*cgroup) || is_spared(target)) {
       return RuleOutcome::is_protected;
     }
     if (!observation_.workloads) return std::nullopt;
-    Candidate candidate = candidate_of(*cgroup);
-    const RuleOutcome outcome = outcome_of(candidate.exclusion);
+    Candidate found = candidate_of(*cgroup);
+    const RuleOutcome outcome = outcome_of(found.exclusion);
     if (outcome == RuleOutcome::killed && rate_.is_reached(workload_class_at(target))) {
       return RuleOutcome::kill_limit;
     }
-    tried_.push_back(std::move(candidate));
-    has_victim_ = outcome == RuleOutcome::killed;
+    candidate = std::move(found);
     return outcome;
   }
 
@@ -299,6 +342,15 @@ class RulePass {
     return candidate;
   }
 
+  static RuleAttempt hook_attempt(const rulesets::KillAttempt& attempt) {
+    RuleAttempt out{attempt.cgroup,
+                    attempt.hook_starts ? RuleOutcome::hook_requested : RuleOutcome::hook_pending};
+    out.hook = attempt.hook;
+    out.hook_run = attempt.hook_run;
+    out.hook_until = MonotonicTime(attempt.hook_until);
+    return out;
+  }
+
   // The engine's attempts at a kill are in the order of the outcomes.
   RuleActionReport action_report(const rulesets::ActionRun& action) {
     RuleActionReport report;
@@ -309,6 +361,10 @@ class RulePass {
       add_ranking(each.ranking, report.ranking);
     }
     for (const rulesets::KillAttempt& attempt : action.attempts) {
+      if (attempt.outcome == AttemptOutcome::hook) {
+        report.attempts.push_back(hook_attempt(attempt));
+        continue;
+      }
       RuleOutcome outcome = RuleOutcome::dry_run;
       if (!attempt.file.empty()) {
         outcome = outcome_of_write(attempt);
@@ -331,7 +387,10 @@ class RulePass {
   const rulesets::RuleObservation& rules_;
   KillRate rate_;
   const bool dry_run_;
+  std::vector<rulesets::PrekillHook> hooks_;
   rulesets::RuleConfig program_;
+  std::vector<std::pair<std::string, std::string>>
+      hook_lines_;  // by victim, of hooks that only log
   bool busy_ = false;
   std::optional<Exclusions> exclusions_;
   std::vector<RuleOutcome> outcomes_;  // of the kills and restarts that were wanted, in order
@@ -356,13 +415,21 @@ rulesets::RuleState taken_over(const State& state, const Observation& observatio
   return rules;
 }
 
-Eviction eviction_by(const RuleReport& ruleset, std::size_t candidate) {
+// The group of detectors that began the chain: after a hook, none may fire any more.
+std::string group_of(const rulesets::RuleDecision& decided, const std::string& victim) {
+  const auto kill = std::ranges::find_if(decided.kills, [&](const rulesets::RuleKill& each) {
+    return each.cgroup == victim && !each.dry;
+  });
+  return kill == decided.kills.end() ? std::string() : kill->group;
+}
+
+Eviction eviction_by(const RuleReport& ruleset, const std::string& group, std::size_t candidate) {
   Eviction eviction;
   eviction.candidate = candidate;
   eviction.cause = EvictionCause::ruleset;
   eviction.at_once = true;
   eviction.message = "The ruleset " + ruleset.name + " selected it";
-  if (ruleset.group) eviction.message += ": " + *ruleset.group;
+  if (!group.empty()) eviction.message += ": " + group;
   eviction.message += ".";
   return eviction;
 }
@@ -396,7 +463,9 @@ void apply_rules(const Config& config, const State& state, const Observation& ob
   decision.damage.reset();
   decision.considered = std::move(pass.tried());
   const std::size_t victim = decision.considered.size() - 1;
-  decision.evictions = {eviction_by(ruleset, victim)};
+  const std::string group =
+      group_of(step->decision, decision.considered[victim].sample.workload.path);
+  decision.evictions = {eviction_by(ruleset, group, victim)};
   next.rule_kill = State::UnconfirmedRuleKill{decision.considered[victim].sample.workload.cgroup,
                                               pass.id_of(ruleset.name), observation.at};
 }

@@ -44,6 +44,11 @@ struct KillAttempt {
   // Of a write: what is written where.
   std::string_view file = {};
   std::int64_t value = 0;
+  // Of a hook: its name, its run, whether it starts now, and until when the kill waits for it.
+  std::string hook = {};
+  std::uint64_t hook_run = 0;
+  bool hook_starts = false;
+  std::chrono::nanoseconds hook_until{0};
 };
 
 struct UnitRestart {

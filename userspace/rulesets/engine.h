@@ -23,6 +23,8 @@ namespace forestall::rulesets {
 
 // A chain waits at least this long for the result of a restart: oomd's default pause after one.
 inline constexpr std::chrono::nanoseconds kRestartWait = std::chrono::seconds(15);
+// A hook of a kill that belongs to no run of a chain may take this long: oomd's default.
+inline constexpr std::chrono::nanoseconds kHookWait = std::chrono::seconds(5);
 
 struct RuleConfig {
   RuleProgram program;
@@ -46,8 +48,10 @@ struct WantedEffect {
   std::string hook;            // its name
   std::uint64_t hook_run = 0;  // identifies the invocation
   // Of poll_restart: when it was requested, and when it counts as failed.
+  // Of start_hook: until when the kill waits for it at the latest.
   std::chrono::nanoseconds since{0};
   std::chrono::nanoseconds until{0};
+  bool dry = false;  // of start_hook: the kill that it is for is dry
 };
 
 // What came of a wanted effect.

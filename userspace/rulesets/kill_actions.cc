@@ -71,7 +71,7 @@ KillActions::KillEnd KillActions::try_candidates(const Kill& arguments, PluginRu
     if (!cgroup.populated.value_or(true)) continue;
     if (waits_for_hook(run, cgroup, stack)) return KillEnd::deferred;
     if (waits()) return KillEnd::none;
-    const KillEnd end = kill_cgroup(arguments, run, cgroup);
+    const KillEnd end = kill_cgroup(run, cgroup);
     if (waits() || end != KillEnd::none) return end;
   }
   return KillEnd::none;
@@ -84,6 +84,24 @@ bool KillActions::hooks_in_time(const PluginRun& run) const {
   return deadline && scope_.observed.time <= *deadline;
 }
 
+std::chrono::nanoseconds KillActions::hook_end(const PluginRun& run) const {
+  if (run.chain != nullptr && run.chain->hook_deadline) return *run.chain->hook_deadline;
+  return scope_.observed.time + kHookWait;
+}
+
+bool KillActions::is_dry(const PluginRun& run) const {
+  return std::get<Kill>(run.plugin->arguments).dry || scope_.config.dry_run;
+}
+
+void KillActions::report_wait(PluginRun& run, const HookWait& wait, bool starts) const {
+  KillAttempt& attempt =
+      run.report->attempts.emplace_back(KillAttempt{wait.victim.path, AttemptOutcome::hook});
+  attempt.hook = wait.hook;
+  attempt.hook_run = wait.run;
+  attempt.hook_starts = starts;
+  attempt.hook_until = hook_end(run);
+}
+
 bool KillActions::waits_for_hook(PluginRun& run, const Cgroup& victim,
                                  const std::vector<const Cgroup*>& stack) {
   if (!hooks_in_time(run)) return false;
@@ -92,15 +110,17 @@ bool KillActions::waits_for_hook(PluginRun& run, const Cgroup& victim,
   });
   if (hook == hooks_.end()) return false;
   const std::uint64_t id = ++scope_.state.hook_runs;
-  const auto finished =
-      scope_.effects.answer({WantedEffect::Kind::start_hook, victim.path, hook->name, id});
+  WantedEffect start{WantedEffect::Kind::start_hook, victim.path, hook->name, id};
+  start.until = hook_end(run);
+  start.dry = is_dry(run);
+  const auto finished = scope_.effects.answer(std::move(start));
   if (!finished || *finished == EffectAnswer::yes) return false;
   HookWait wait{id, hook->name, {victim.path, victim.id}, {}};
   for (auto each = stack.rbegin(); each != stack.rend(); ++each) {
     wait.next.push_back({(*each)->path, (*each)->id});
   }
+  report_wait(run, wait, true);
   run.state->hook = std::move(wait);
-  run.report->attempts.push_back({victim.path, AttemptOutcome::hook});
   return true;
 }
 
@@ -114,14 +134,14 @@ KillActions::KillEnd KillActions::resume_kill(const Kill& arguments, PluginRun& 
       scope_.effects.answer({WantedEffect::Kind::poll_hook, wait.victim.path, wait.hook, wait.run});
   if (!finished) return KillEnd::none;
   if (*finished != EffectAnswer::yes && hooks_in_time(run)) {
-    run.report->attempts.push_back({wait.victim.path, AttemptOutcome::hook});
+    report_wait(run, wait, false);
     return KillEnd::deferred;
   }
   run.state->hook.reset();
   // If the victim is gone, the kill is no longer needed.
   const Cgroup* victim = present(wait.victim);
   if (victim == nullptr) return KillEnd::none;
-  const KillEnd end = kill_cgroup(arguments, run, *victim);
+  const KillEnd end = kill_cgroup(run, *victim);
   if (waits() || end != KillEnd::none) return end;
   std::vector<const Cgroup*> next;
   for (const CgroupRef& ref : wait.next) {
@@ -133,9 +153,8 @@ KillActions::KillEnd KillActions::resume_kill(const Kill& arguments, PluginRun& 
   return try_candidates(arguments, run, std::move(next));
 }
 
-KillActions::KillEnd KillActions::kill_cgroup(const Kill& arguments, PluginRun& run,
-                                              const Cgroup& victim) {
-  const bool dry = arguments.dry || scope_.config.dry_run;
+KillActions::KillEnd KillActions::kill_cgroup(PluginRun& run, const Cgroup& victim) {
+  const bool dry = is_dry(run);
   bool killed = true;
   if (!dry) {
     const auto answered = scope_.effects.answer({WantedEffect::Kind::kill, victim.path, {}, 0});

@@ -2,6 +2,7 @@
 // The kill actions, from ranking to outcome, with their prekill hooks; and systemd_restart.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -31,7 +32,11 @@ class KillActions {
   // Whether the kill of the victim now waits for a hook.
   bool waits_for_hook(PluginRun& run, const Cgroup& victim,
                       const std::vector<const Cgroup*>& stack);
-  KillEnd kill_cgroup(const Kill& arguments, PluginRun& run, const Cgroup& victim);
+  KillEnd kill_cgroup(PluginRun& run, const Cgroup& victim);
+  // Until when a hook that starts now may take.
+  [[nodiscard]] std::chrono::nanoseconds hook_end(const PluginRun& run) const;
+  [[nodiscard]] bool is_dry(const PluginRun& run) const;
+  void report_wait(PluginRun& run, const HookWait& wait, bool starts) const;
   void collect_pgscan(const Kill& arguments, PluginState& state);
   [[nodiscard]] bool waits() const { return scope_.effects.wanted().has_value(); }
 

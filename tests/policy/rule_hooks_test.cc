@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prekill hooks of rulesets: when one starts, how long the kill waits, and what it does then.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/policy/rule_story.h"
+
+namespace forestall::policy {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+rulesets::PrekillHook runs_program(const std::string& name,
+                                   rulesets::CgroupPatterns cgroups = {{}}) {
+  rulesets::PrekillHook hook;
+  hook.name = name;
+  hook.cgroups = std::move(cgroups);
+  hook.program = "/usr/local/sbin/" + name;
+  return hook;
+}
+
+// Kills in /s, after a hook of at most 5 s.
+struct HookStory : RuleStory {
+  explicit HookStory(std::vector<rulesets::PrekillHook> hooks = {runs_program("dump")},
+                     std::vector<Threshold> thresholds = {}, bool dry_run = false,
+                     const rulesets::Ruleset& ruleset = kills_in("s"))
+      : RuleStory({ruleset}, std::move(thresholds), dry_run, std::move(hooks)) {}
+
+  // The hook of the kill that waits is in this state.
+  void hook_is(HookState state) {
+    const RuleAttempt& waits = decision().rulesets.at(0).actions.at(0).attempts.back();
+    now.hooks = {
+        {.run = waits.hook_run, .hook = waits.hook, .cgroup = waits.cgroup, .state = state}};
+  }
+};
+
+TEST(RuleHooks, AKillWaitsForItsHook) {
+  HookStory story;
+  EXPECT_EQ(story.evaluate(1), "none: no-data");
+  EXPECT_THAT(story.tried(), ElementsAre("/s/b hook-requested"));
+  const RuleAttempt& request = story.decision().rulesets[0].actions[0].attempts[0];
+  EXPECT_EQ(request.hook, "dump");
+  EXPECT_EQ(request.hook_run, 1U);
+  EXPECT_EQ(request.hook_until, second(6));
+  story.hook_is(HookState::running);
+  EXPECT_EQ(story.evaluate(2), "none: no-data");
+  EXPECT_THAT(story.tried(), ElementsAre("/s/b hook-pending"));
+  EXPECT_EQ(story.decision().rulesets[0].actions[0].attempts[0].hook_until, second(6));
+  story.hook_is(HookState::succeeded);
+  EXPECT_EQ(story.evaluate(3), "kill /s/b: ruleset");
+}
+
+TEST(RuleHooks, AHookThatFailedOrDidNotStartDoesNotSaveTheVictim) {
+  for (const HookState state : {HookState::failed, HookState::timed_out, HookState::refused}) {
+    HookStory story;
+    story.evaluate(1);
+    story.hook_is(state);
+    EXPECT_EQ(story.evaluate(2), "kill /s/b: ruleset") << to_string(state);
+  }
+  HookStory dropped;
+  dropped.evaluate(1);
+  EXPECT_EQ(dropped.evaluate(2), "kill /s/b: ruleset") << "no such run is listed";
+}
+
+TEST(RuleHooks, TheKillDoesNotWaitBeyondTheTimeOfTheChain) {
+  HookStory story;
+  story.evaluate(1);
+  story.hook_is(HookState::running);
+  EXPECT_EQ(story.evaluate(6), "none: no-data");
+  story.hook_is(HookState::running);
+  EXPECT_EQ(story.evaluate(6.01), "kill /s/b: ruleset");
+}
+
+TEST(RuleHooks, TheKillComesEvenIfNoGroupFiresAnyMore) {
+  HookStory story;
+  story.evaluate(1);
+  story.hook_is(HookState::succeeded);
+  story.cgroups = {rule_cgroup("/s/a", mib(20)), rule_cgroup("/s/b", mib(30))};
+  EXPECT_EQ(story.evaluate(2), "kill /s/b: ruleset");
+  EXPECT_EQ(story.decision().evictions[0].message, "The ruleset r selected it: big.");
+}
+
+TEST(RuleHooks, AVictimThatIsGoneIsNotReplacedWithoutARanking) {
+  HookStory story;
+  story.evaluate(1);
+  story.hook_is(HookState::succeeded);
+  story.cgroups = {rule_cgroup("/s/a", mib(20))};
+  EXPECT_EQ(story.evaluate(2), "none: no-data");
+  EXPECT_THAT(story.tried(), IsEmpty());
+}
+
+TEST(RuleHooks, ANewCgroupOfTheSameNameIsNotKilled) {
+  HookStory story;
+  story.evaluate(1);
+  story.hook_is(HookState::succeeded);
+  story.cgroups = {rule_cgroup("/s/b", mib(20))};
+  story.cgroups[0].id += 1000;
+  EXPECT_EQ(story.evaluate(2), "none: no-data");
+}
+
+TEST(RuleHooks, AVictimThatBecameProtectedGivesWayToTheNextOne) {
+  HookStory story({runs_program("dump", {{{"s", "b"}}})});
+  story.evaluate(1);
+  story.hook_is(HookState::succeeded);
+  story.now.workloads->push_back(with_protection(workload("/s/b", mib(300)), Protection::declared));
+  EXPECT_EQ(story.evaluate(2), "kill /s/a: ruleset");
+  EXPECT_THAT(story.tried(), ElementsAre("/s/b protected", "/s/a killed"));
+}
+
+TEST(RuleHooks, NoHookStartsForAVictimThatMayNotBeKilled) {
+  HookStory story;
+  story.spared = {"/s/b/agent"};
+  story.evaluate(1);
+  EXPECT_THAT(story.tried(), ElementsAre("/s/b protected", "/s/a hook-requested"));
+}
+
+TEST(RuleHooks, NoHookStartsWhileAnotherVictimIsBeingReleased) {
+  HookStory story;
+  story.kill_began("/s/c", 0.5, KillState::in_flight);
+  story.evaluate(1);
+  EXPECT_THAT(story.tried(), ElementsAre("/s/b held"));
+}
+
+TEST(RuleHooks, WorkloadsAreReadBeforeAHookStarts) {
+  HookStory story;
+  story.now.workloads.reset();
+  EXPECT_EQ(story.evaluate(1), "inspect: workloads-unread");
+  story.now.workloads.emplace();
+  story.evaluate(1);
+  EXPECT_EQ(story.decision().rulesets[0].actions[0].attempts[0].hook_run, 1U);
+}
+
+TEST(RuleHooks, AKillForAThresholdDoesNotWaitAndHoldsTheOneThatDid) {
+  HookStory story({runs_program("dump")}, {hard(Signal::memory_available, mib(600))});
+  story.now.workloads->push_back(workload("/w", mib(300)));
+  EXPECT_EQ(story.evaluate(1), "kill /w for node");
+  EXPECT_THAT(story.tried(), ElementsAre("/s/b held"));
+}
+
+TEST(RuleHooks, ADryRunRunsNoHook) {
+  HookStory story({runs_program("dump")}, {}, /*dry_run=*/true);
+  EXPECT_EQ(story.evaluate(1), "kill /s/b: ruleset");
+  auto ruleset = kills_in("s");
+  std::get<rulesets::Kill>(ruleset.actions[0].arguments).dry = true;
+  HookStory of_action({runs_program("dump")}, {}, false, ruleset);
+  of_action.evaluate(1);
+  EXPECT_THAT(of_action.tried(), ElementsAre("/s/b dry-run"));
+}
+
+TEST(RuleHooks, TheFirstHookThatMatchesRuns) {
+  HookStory story({runs_program("elsewhere", {{{"t"}}}), runs_program("first", {{{"s", "*"}}}),
+                   runs_program("second")});
+  story.evaluate(1);
+  EXPECT_EQ(story.decision().rulesets[0].actions[0].attempts[0].hook, "first");
+}
+
+TEST(RuleHooks, AHookThatOnlyLogsDoesNotDelay) {
+  rulesets::PrekillHook hook;
+  hook.name = "note";
+  hook.cgroups = {{}};
+  hook.log = "about to kill";
+  HookStory story({hook});
+  EXPECT_EQ(story.evaluate(1), "kill /s/b: ruleset");
+  EXPECT_THAT(story.decision().rulesets[0].log, ElementsAre("about to kill: /s/b"));
+}
+
+TEST(RuleHooks, ATimeOfZeroRunsNone) {
+  auto ruleset = kills_in("s");
+  ruleset.prekill_hook_timeout = 0;
+  HookStory story({runs_program("dump")}, {}, false, ruleset);
+  EXPECT_EQ(story.evaluate(1), "kill /s/b: ruleset");
+}
+
+}  // namespace
+}  // namespace forestall::policy

@@ -63,6 +63,22 @@ class RecordedRestarts final : public actuators::UnitRestarter {
   std::vector<actuators::UnitRestartResult> results;
 };
 
+class RecordedHooks final : public actuators::HookRunner {
+ public:
+  Result<void> start() override {
+    ++starts;
+    return {};
+  }
+  void run(actuators::HookRequest request) override { requests.push_back(std::move(request)); }
+  void cancel() override { ++cancels; }
+  std::vector<actuators::HookResult> take_results() override { return std::exchange(results, {}); }
+
+  int starts = 0;
+  int cancels = 0;
+  std::vector<actuators::HookRequest> requests;
+  std::vector<actuators::HookResult> results;
+};
+
 class RuleEffectsTest : public ::testing::Test {
  protected:
   RuleEffectsTest() {
@@ -97,14 +113,14 @@ class RuleEffectsTest : public ::testing::Test {
   std::string evaluate(int times = 1) {
     testing::internal::CaptureStderr();
     log_.emplace(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
-    RuleEffects effects({*log_, counts_, settings_, restarts_});
+    RuleEffects effects({*log_, counts_, settings_, restarts_, hooks_});
     for (int i = 0; i < times; ++i) effects.evaluated(config_, state_, record_);
     return logged();
   }
   std::string configure() {
     testing::internal::CaptureStderr();
     log_.emplace(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
-    RuleEffects({*log_, counts_, settings_, restarts_}).configured(config_);
+    RuleEffects({*log_, counts_, settings_, restarts_, hooks_}).configured(config_);
     return logged();
   }
   std::string logged() {
@@ -119,6 +135,8 @@ class RuleEffectsTest : public ::testing::Test {
   RecordedRestarts restarter_;
   const SystemClock clock_;
   RestartTracker restarts_{restarter_, clock_};
+  RecordedHooks runner_;
+  HookTracker hooks_{runner_, clock_};
   exports::LoopCounts counts_;
   std::optional<exports::Log> log_;
 };
@@ -257,6 +275,76 @@ TEST_F(RuleEffectsTest, AReloadDropsRestartsAndStartsTheirThread) {
   EXPECT_THAT(restarter_.units, IsEmpty());
   EXPECT_EQ(restarter_.starts, 1);
   EXPECT_EQ(settings_.starts, 0);
+}
+
+RuleAttempt hook_attempt(RuleOutcome outcome, MonotonicTime until = {}) {
+  RuleAttempt attempt{"/a", outcome};
+  attempt.hook = "dump";
+  attempt.hook_run = 4;
+  attempt.hook_until = until;
+  return attempt;
+}
+
+rulesets::PrekillHook dump_hook() {
+  rulesets::PrekillHook hook;
+  hook.name = "dump";
+  hook.program = "/usr/sbin/dump";
+  return hook;
+}
+
+TEST_F(RuleEffectsTest, AHookIsStartedWithTheVictimAndTheRecordAndLoggedWithItsResult) {
+  config_.hooks = std::vector{dump_hook()};
+  record_.observation.at = clock_.now();
+  const MonotonicTime until = record_.observation.at + std::chrono::seconds(9);
+  attempt(hook_attempt(RuleOutcome::hook_requested, until));
+  EXPECT_THAT(evaluate(), HasSubstr("hook=dump cgroup=/a outcome=hook-requested"));
+  ASSERT_EQ(runner_.requests.size(), 1U);
+  const actuators::HookRequest& request = runner_.requests[0];
+  EXPECT_EQ(request.run, 4U);
+  EXPECT_EQ(request.hook.program, "/usr/sbin/dump");
+  EXPECT_EQ(request.until, until);
+  EXPECT_THAT(request.input, HasSubstr(R"({"version":1,"hook":"dump","run":4,"ruleset":"batch",)"
+                                       R"("detectors":"big","action":"act","waitsMs":9000,)"
+                                       R"("victim":{"cgroup":"/a","cgroupId":7,"workload":null})"));
+  EXPECT_THAT(request.input, HasSubstr(R"("record":{)"));
+  EXPECT_TRUE(request.input.ends_with("}\n"));
+  actuators::HookResult result;
+  result.run = 4;
+  result.state = HookState::failed;
+  result.exit_code = 2;
+  runner_.results = {result};
+  record_.decision.rulesets.clear();
+  const std::string text = evaluate();
+  EXPECT_THAT(text, HasSubstr("hook=dump cgroup=/a state=failed"));
+  EXPECT_THAT(text, HasSubstr("exit_code=2"));
+  EXPECT_EQ(counts_.hooks[static_cast<std::size_t>(HookState::failed)], 1U);
+}
+
+TEST_F(RuleEffectsTest, OnlyAHookThatIsDecidedIsStarted) {
+  config_.hooks = std::vector{dump_hook()};
+  attempt(hook_attempt(RuleOutcome::hook_pending));
+  evaluate();
+  config_.dry_run = true;
+  attempt(hook_attempt(RuleOutcome::hook_requested));
+  evaluate();
+  EXPECT_THAT(runner_.requests, IsEmpty());
+}
+
+TEST_F(RuleEffectsTest, OnlyAChangeOfRulesetsOrHooksEndsTheHooksThatRun) {
+  config_.hooks = std::vector{dump_hook()};
+  log_.emplace(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
+  RuleEffects effects({*log_, counts_, settings_, restarts_, hooks_});
+  effects.configured(config_);
+  EXPECT_EQ(runner_.starts, 1);
+  const int before = runner_.cancels;
+  effects.configured(config_);
+  EXPECT_EQ(runner_.cancels, before) << "a reload for pods";
+  config_.hooks = std::vector{dump_hook(), dump_hook()};
+  effects.configured(config_);
+  EXPECT_EQ(runner_.cancels, before + 1);
+  config_.dry_run = true;
+  effects.configured(config_);
+  EXPECT_EQ(runner_.cancels, before + 2);
 }
 
 TEST_F(RuleEffectsTest, AHostThatCannotSetIsLogged) {

@@ -66,6 +66,22 @@ TEST(RuleReadings, OneReadingASecondAndOneAtATime) {
   EXPECT_EQ(readings.next_due(), at(11));
 }
 
+// A kill that waited for a hook does not wait for the next second.
+TEST(RuleReadings, AHastenedReadingIsDueAtOnce) {
+  FakeSampler sampler;
+  RuleReadings readings(sampler, with_rule("r", "a"));
+  readings.start(at(10));
+  sampler.over = true;
+  ASSERT_TRUE(readings.take());
+  readings.hasten(at(10));
+  EXPECT_EQ(readings.next_due(), at(10));
+  readings.start(at(10));
+  readings.hasten(at(20));
+  sampler.over = true;
+  ASSERT_TRUE(readings.take());
+  EXPECT_EQ(readings.next_due(), at(11)) << "never later";
+}
+
 TEST(RuleReadings, EachIsUsedOnce) {
   FakeSampler sampler;
   RuleReadings readings(sampler, with_rule("r", "a"));

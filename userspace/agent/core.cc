@@ -33,6 +33,7 @@ Core::Core(Parts parts, Config config)
       growth_(parts_.clock, parts_.observer),
       rules_(parts_.rules, config_),
       restarts_(parts_.restarter, parts_.clock),
+      hooks_(parts_.hooks, parts_.clock),
       victim_cache_(parts_.clock, parts_.observer, parts_.ladder, growth_, parts_.counts->work),
       evaluator_({.clock = parts_.clock,
                   .observer = parts_.observer,
@@ -43,6 +44,7 @@ Core::Core(Parts parts, Config config)
                   .growth = growth_,
                   .rules = rules_,
                   .restarts = restarts_,
+                  .hooks = hooks_,
                   .config = config_,
                   .work = parts_.counts->work,
                   .cgroups = parts_.tree}),
@@ -64,7 +66,7 @@ Core::Core(Parts parts, Config config)
               .counts = *parts_.counts}),
       oom_kills_(parts_.oom_events, parts_.forecast, writer_, *parts_.counts),
       left_behind_(parts_.ladder, parts_.log),
-      effects_({parts_.log, *parts_.counts, parts_.rule_settings, restarts_}),
+      effects_({parts_.log, *parts_.counts, parts_.rule_settings, restarts_, hooks_}),
       round_({.agent = parts_,
               .config = config_,
               .scheduler = scheduler_,
@@ -167,6 +169,12 @@ void Core::tree_ready() {
 
 void Core::rules_ready() {
   if (rules_.take()) evaluate(WakeSource::rules);
+}
+
+// The kill that waits needs a reading: everything about its victim is checked again.
+void Core::hooks_ready() {
+  static_cast<void>(hooks_.progress());
+  rules_.hasten(parts_.clock.now());
 }
 
 void Core::guard_ready() {

@@ -58,6 +58,8 @@ class Core {
   void tree_ready();
   // What rulesets decide on has been read.
   void rules_ready();
+  // A prekill hook has ended.
+  void hooks_ready();
   // The guard in the kernel has reports.
   void guard_ready();
   // The time that next_due() returned is reached.
@@ -85,6 +87,7 @@ class Core {
   GrowthWatch growth_;
   RuleReadings rules_;
   RestartTracker restarts_;
+  HookTracker hooks_;
   VictimCache victim_cache_;
   Evaluator evaluator_;
   RecordWriter writer_;

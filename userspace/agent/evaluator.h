@@ -15,6 +15,7 @@
 
 #include "actuators/ladder.h"
 #include "agent/growth_watch.h"
+#include "agent/hook_tracker.h"
 #include "agent/reclaim_controller.h"
 #include "agent/restart_tracker.h"
 #include "agent/rule_sampler.h"
@@ -40,6 +41,7 @@ struct EvaluatorParts {
   GrowthWatch& growth;
   RuleReadings& rules;
   RestartTracker& restarts;
+  HookTracker& hooks;
   const Config& config;  // in force
   exports::LoopWorkTally& work;
   const kernel::CgroupTree& cgroups;

@@ -28,7 +28,9 @@ struct ProbedHost {
   std::unique_ptr<kernel::GuardPrograms> guard;  // null unless load_guard() loaded it
   // One per feature, in Feature order; complete once protect_self() ran.
   std::vector<FeatureReport> reports;
-  kernel::SettingRecords high_records{};    // without a directory, memory.high is never set
+  kernel::SettingRecords high_records{};  // without a directory, memory.high is never set
+  // Starts prekill hooks: a path, or a name that is not installed.
+  std::string prekill_program = "forestall-prekill";
   kernel::SettingRecords frozen_records{};  // nor is a cgroup frozen
 
   [[nodiscard]] bool in_use(Feature feature) const;

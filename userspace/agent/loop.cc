@@ -167,6 +167,7 @@ Result<void> add_parts(sd_event* event, const Parts& parts, Running& running) {
       {parts.watchdog.fd(), on_part<&Core::watchdog_ready>, SD_EVENT_PRIORITY_NORMAL},
       {parts.scanner.fd(), on_part<&Core::tree_ready>, SD_EVENT_PRIORITY_NORMAL},
       {parts.rules.fd(), on_part<&Core::rules_ready>, SD_EVENT_PRIORITY_NORMAL},
+      {parts.hooks.fd(), on_part<&Core::hooks_ready>, SD_EVENT_PRIORITY_NORMAL},
       {parts.forecast.fd(), on_part<&Core::forecast_ready>, SD_EVENT_PRIORITY_NORMAL},
   };
   for (const auto& part : all) {

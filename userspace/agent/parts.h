@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "actuators/hook_runner.h"
 #include "actuators/ladder.h"
 #include "actuators/memory_high_throttle.h"
 #include "actuators/rule_settings.h"
@@ -52,6 +53,7 @@ struct Parts {
   RuleSampler& rules = none<RuleSampler>();
   actuators::RuleSettings& rule_settings = none<actuators::RuleSettings>();
   actuators::UnitRestarter& restarter = none<actuators::UnitRestarter>();
+  actuators::HookRunner& hooks = none<actuators::HookRunner>();
   LoopPredictor& forecast = none<LoopPredictor>();
   actuators::LoopThrottle& throttle = none<actuators::LoopThrottle>();
   sources::OomEventCorrelator& oom_events = none<sources::OomEventCorrelator>();

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/hook_input.h"
 #include "rulesets/decision.h"
 #include "rulesets/held_settings.h"
 
@@ -25,6 +26,10 @@ bool sets(const rulesets::Plugin& action) {
 
 bool restarts(const rulesets::Plugin& action) {
   return std::holds_alternative<rulesets::RestartUnit>(action.arguments);
+}
+
+bool only_logs(const rulesets::PrekillHook& hook) {
+  return hook.only_logs();
 }
 
 bool any_action(const Config& config, bool (*is)(const rulesets::Plugin& action)) {
@@ -68,6 +73,12 @@ LogLine line_of(const RuleReport& ruleset) {
 void RuleEffects::configured(const Config& config) {
   settings_.cancel_reclaims();  // rulesets that stay, and still fire, request theirs again
   restarts_.cancel();
+  // Pods come and go by reloads as well, and no kill's hook ends for them.
+  if (config.dry_run || config.rules != rules_in_force_ || config.hooks != hooks_in_force_) {
+    hooks_.cancel();
+  }
+  rules_in_force_ = config.rules;
+  hooks_in_force_ = config.hooks;
   if (!config.dry_run) start_parts(config);
 }
 
@@ -81,6 +92,9 @@ void RuleEffects::start_parts(const Config& config) {
     check(settings_.start(), "actions reclaim, throttle and freeze have no effect");
   }
   if (any_action(config, restarts)) check(restarts_.start(), "the action restart has no effect");
+  if (config.rules && config.hooks && !std::ranges::all_of(*config.hooks, only_logs)) {
+    check(hooks_.start(), "no prekill hook runs, and no kill waits for one");
+  }
 }
 
 bool RuleEffects::evaluated(const Config& config, const PolicyState& state, const Record& record) {
@@ -89,9 +103,11 @@ bool RuleEffects::evaluated(const Config& config, const PolicyState& state, cons
                        : std::vector<RuleSetting>());
   if (held && record.observation.rules) settings_.reclaim(reclaims_of(record));
   const bool restarts = held && request_restarts(record.decision);
+  if (held) request_hooks(config, record);
   if (record.observation.rules) log_decision(record.decision);
   log_results();
   log_restarts();
+  note_hooks();
   counts_.rule_settings_not_undone = settings_.not_undone();
   return restarts;
 }
@@ -108,6 +124,36 @@ bool RuleEffects::request_restarts(const Decision& decision) {
     }
   }
   return requested;
+}
+
+void RuleEffects::request_hooks(const Config& config, const Record& record) {
+  for (const RuleReport& ruleset : record.decision.rulesets) {
+    for (const RuleActionReport& action : ruleset.actions) {
+      for (const RuleAttempt& attempt : action.attempts) {
+        if (attempt.outcome != RuleOutcome::hook_requested || !config.hooks) continue;
+        const auto hook =
+            std::ranges::find(*config.hooks, attempt.hook, &rulesets::PrekillHook::name);
+        if (hook == config.hooks->end()) continue;
+        hooks_.request({attempt.hook_run, *hook, attempt.hook_until,
+                        hook_input(record, ruleset, action, attempt)},
+                       attempt.cgroup);
+      }
+    }
+  }
+}
+
+void RuleEffects::note_hooks() {
+  for (const HookProgress& hook : hooks_.take_ended()) {
+    ++counts_.hooks[static_cast<std::size_t>(hook.state)];
+    LogLine line("prekill-hook");
+    line.field("hook", hook.hook)
+        .field("cgroup", hook.cgroup)
+        .field("state", to_string(hook.state))
+        .field("took", hook.took);
+    if (hook.exit_code) line.field("exit_code", *hook.exit_code);
+    if (!hook.problem.empty()) line.field("problem", hook.problem);
+    log_.write(hook.state == HookState::succeeded ? LogLevel::info : LogLevel::warning, line);
+  }
 }
 
 void RuleEffects::log_decision(const Decision& decision) {
@@ -132,6 +178,10 @@ void RuleEffects::log_attempt(const RuleReport& ruleset, const RuleActionReport&
   line.field("action", action.name);
   if (!attempt.unit.empty()) {
     line.field("unit", attempt.unit).field("outcome", to_string(attempt.outcome));
+  } else if (!attempt.hook.empty()) {
+    line.field("hook", attempt.hook)
+        .field("cgroup", attempt.cgroup)
+        .field("outcome", to_string(attempt.outcome));
   } else if (!attempt.file.empty()) {
     line.field("cgroup", attempt.cgroup)
         .field("file", attempt.file)

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rulesets do besides kills: settings of cgroups, reclaim, restarts of units, log lines.
+// What rulesets do besides kills: settings of cgroups, reclaim, restarts of units, prekill hooks,
+// log lines.
 #pragma once
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "actuators/rule_settings.h"
+#include "agent/hook_tracker.h"
 #include "agent/restart_tracker.h"
 #include "exports/log.h"
 #include "exports/loop_counts.h"
@@ -24,13 +27,15 @@ class RuleEffects {
     exports::LoopCounts& counts;
     actuators::RuleSettings& settings;
     RestartTracker& restarts;
+    HookTracker& hooks;
   };
 
   explicit RuleEffects(EffectsInput input)
       : log_(input.log),
         counts_(input.counts),
         settings_(input.settings),
-        restarts_(input.restarts) {}
+        restarts_(input.restarts),
+        hooks_(input.hooks) {}
 
   // Before the first evaluation, and when the configuration was replaced: prepares for what its
   // rulesets may set, and logs if this host cannot.
@@ -48,11 +53,17 @@ class RuleEffects {
   bool request_restarts(const Decision& decision);
   void log_results() const;
   void log_restarts() const;
+  void request_hooks(const Config& config, const Record& record);
+  void note_hooks();
 
   exports::Log& log_;
   exports::LoopCounts& counts_;
   actuators::RuleSettings& settings_;
   RestartTracker& restarts_;
+  HookTracker& hooks_;
+  // Of the configuration in force; a change of either ends the hooks that run.
+  SharedValue<std::vector<rulesets::Ruleset>> rules_in_force_;
+  SharedValue<std::vector<rulesets::PrekillHook>> hooks_in_force_;
   std::set<std::string> logged_;  // attempts of the last evaluation of rulesets
 };
 

@@ -3,6 +3,7 @@
 // for a flush of counters, and opening cgroups for kernfs locks.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -80,6 +81,8 @@ class RuleReadings {
   // When start() is due; nothing: there are no rulesets, or a reading is under way.
   [[nodiscard]] std::optional<MonotonicTime> next_due() const;
   void start(MonotonicTime now);
+  // The next reading is due at once: a kill waits for it.
+  void hasten(MonotonicTime now) { due_ = std::min(due_, now); }
   // Takes the reading that is over; false: there is none for the rulesets in force.
   [[nodiscard]] bool take();
   // For one evaluation; null: nothing was read since the last one.

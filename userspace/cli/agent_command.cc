@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "cli/agent_rules.h"
 #include "cli/commands.h"
+#include "cli/companion_program.h"
 #include "cli/exit_code.h"
 #include "daemon/daemon.h"
 #include "kernel/bpf_host.h"
@@ -57,6 +58,9 @@ int run_agent(const Options& options) {
   }
   auto host = agent::probe_host(config.disabled, options.cgroup_mount);
   if (host) {
+    if (const auto program = companion_program(host->prekill_program)) {
+      host->prekill_program = *program;
+    }
     host->high_records = kernel::SettingRecords(options.run_directory + "/memory-high");
     host->frozen_records = kernel::SettingRecords(options.run_directory + "/frozen");
   }

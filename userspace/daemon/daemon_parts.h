@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "actuators/hook_runner.h"
 #include "actuators/memory_high_throttle.h"
 #include "actuators/rule_settings.h"
 #include "actuators/unit_restarter.h"
@@ -56,6 +57,7 @@ struct DaemonParts {
   std::unique_ptr<agent::RuleSamplerThread> rules;
   std::unique_ptr<actuators::RuleSettings> rule_settings;
   std::unique_ptr<actuators::UnitRestarter> restarter;
+  std::unique_ptr<actuators::HookRunner> hooks;
   std::unique_ptr<agent::OomPredictor> forecast;
   std::unique_ptr<agent::LoopGuard> guard;
   std::unique_ptr<PodListWatch> pod_list;     // null: its thread could not be started

@@ -3,10 +3,12 @@
 // at the agent's end.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
 #include "exports/loop_work.h"
+#include "model/hook.h"
 
 namespace forestall::exports {
 
@@ -21,6 +23,8 @@ struct LoopCounts {
   std::atomic<std::uint64_t> kernel_oom_kills{0};  // reported by the kernel
   // Now: throttles and freezes of rulesets whose undo failed and is tried again.
   std::atomic<std::uint64_t> rule_settings_not_undone{0};
+  // Prekill hooks that ended, by HookState.
+  std::array<std::atomic<std::uint64_t>, kHookStateCount> hooks{};
   LoopWorkTally work;
 };
 

@@ -156,6 +156,20 @@ void add_rulesets(const std::vector<RulesetCounts>& rulesets, std::vector<Metric
   if (!attempts.metric.empty()) all.push_back(std::move(attempts));
 }
 
+void add_hooks(const LoopCounts& counts, std::vector<MetricFamily>& all) {
+  MetricFamily hooks{"forestall_prekill_hooks_total",
+                     "Prekill hooks that ended or were not started, by outcome.",
+                     MetricType::Counter,
+                     {}};
+  for (const HookState state :
+       {HookState::succeeded, HookState::failed, HookState::timed_out, HookState::refused}) {
+    prometheus::ClientMetric& metric = hooks.metric.emplace_back();
+    metric.label = {{"outcome", std::string(to_string(state))}};
+    metric.counter.value = static_cast<double>(counts.hooks[static_cast<std::size_t>(state)]);
+  }
+  all.push_back(std::move(hooks));
+}
+
 void add_work(const LoopWorkTally& tally, std::vector<MetricFamily>& all) {
   const auto seconds = [](Duration duration) {
     return std::chrono::duration<double>(duration).count();
@@ -304,6 +318,7 @@ class Metrics::Families {
     if (recorders_.drops != nullptr) add_drops(*recorders_.drops, all);
     if (recorders_.grpc != nullptr) add_grpc(*recorders_.grpc, all);
     if (recorders_.work != nullptr) add_work(*recorders_.work, all);
+    if (recorders_.counts != nullptr) add_hooks(*recorders_.counts, all);
     if (recorders_.board != nullptr) add_rulesets(recorders_.board->rulesets(), all);
     // Sorted for human readers; Prometheus does not require it.
     std::ranges::sort(all, {}, &MetricFamily::name);

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "exports/drop_counts.h"
+#include "exports/loop_counts.h"
 #include "exports/loop_work.h"
 #include "exports/sink.h"
 #include "exports/stage_histograms.h"
@@ -41,6 +42,7 @@ class Metrics final : public RecordSink, public EvaluationListener, public PassL
     const wire::GrpcCounts* grpc = nullptr;
     const LoopWorkTally* work = nullptr;
     const StatusBoard* board = nullptr;
+    const LoopCounts* counts = nullptr;
   };
 
   Metrics(std::string_view version, Tier tier, Recorders recorders);

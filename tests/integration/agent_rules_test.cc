@@ -3,13 +3,21 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <filesystem>
+
+#include "base/unique_fd.h"
 #include "replay/recording_replay.h"
 #include "support/agent_run.h"
 #include "support/child.h"
 #include "support/file_changes.h"
 #include "support/scratch_cgroup.h"
+#include "support/temp_tree.h"
 
 namespace forestall::test::agent_rules_test {
 namespace {
@@ -95,6 +103,72 @@ TEST(AgentRules, ProtectedWorkloadsAreSparedAndTheNextIsKilled) {
   ASSERT_TRUE(record) << agent.process().log();
   EXPECT_EQ(record->outcome().victim().path(), scene.small_path);
   EXPECT_TRUE(scene.big.alive());
+}
+
+// Waits for the end of a process that is no child of this one.
+bool is_gone(pid_t pid) {
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process) return errno == ESRCH;
+  pollfd ends{process.get(), POLLIN, 0};
+  return ::poll(&ends, 1, 20'000) > 0;
+}
+
+// Prekill hooks of root, in a directory that only root can write to.
+class HookScene : public RuleScene {
+ public:
+  [[nodiscard]] std::string hook(const std::string& lines) const {
+    files.write("hook", "#!/bin/sh\n" + lines + "\n");
+    std::filesystem::permissions(files / "hook", std::filesystem::perms(0755));
+    return fmt::format("prekillHooks: [{{name: dump, program: {}, arguments: [{}]}}]\n",
+                       files / "hook", files / "saved");
+  }
+  [[nodiscard]] std::string with_hook(const std::string& lines, const std::string& time) const {
+    std::string rules = ruleset();
+    rules.replace(rules.find("  pause: 3s\n"), 0, "  prekillHookTimeout: " + time + "\n");
+    return config(hook(lines) + rules);
+  }
+
+  const TempTree files;
+};
+
+TEST(AgentRules, AHookRunsBeforeTheKillWithTheVictimOnItsInput) {
+  const HookScene scene;
+  // The victim lives while its hook runs.
+  AgentRun agent(scene.with_hook(fmt::format("cat > $1; cat {}/cgroup.procs >> $1; exit 4",
+                                             scene.scratch.directory(scene.big_path)),
+                                 "30s"));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  scene.becomes_too_big();
+  const auto record = agent.wait_kill(kPatience);
+  ASSERT_TRUE(record) << agent.process().log();
+  EXPECT_EQ(record->outcome().victim().path(), scene.big_path);
+  ASSERT_EQ(record->observation().hooks_size(), 1);
+  const v1::HookProgress& hook = record->observation().hooks(0);
+  EXPECT_EQ(hook.hook(), "dump");
+  EXPECT_EQ(hook.state(), v1::HookProgress::FAILED);
+  EXPECT_EQ(hook.exit_code(), 4);
+  EXPECT_GT(hook.took_ns(), 0);
+  const std::string saved = read_text(scene.files / "saved");
+  EXPECT_THAT(saved, HasSubstr(fmt::format("\"victim\":{{\"cgroup\":\"{}\"", scene.big_path)));
+  EXPECT_THAT(saved, HasSubstr(fmt::format("\n{}\n", scene.big.pid())));
+  EXPECT_THAT(agent.process().log(), HasSubstr("state=failed"));
+}
+
+TEST(AgentRules, AHookThatHangsDelaysTheKillUntilItsTimeAndLeavesNoProcess) {
+  const HookScene scene;
+  AgentRun agent(
+      scene.with_hook("setsid sleep 1000 & echo $! > $1; trap '' TERM; sleep 1000", "1s"));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  scene.becomes_too_big();
+  const auto record = agent.wait_kill(kPatience);
+  ASSERT_TRUE(record) << agent.process().log();
+  EXPECT_EQ(record->outcome().victim().path(), scene.big_path);
+  ASSERT_EQ(record->observation().hooks_size(), 1);
+  const v1::HookProgress& hook = record->observation().hooks(0);
+  EXPECT_EQ(hook.state(), v1::HookProgress::TIMED_OUT);
+  EXPECT_GE(record->outcome().began_ns() - hook.started_ns(), 900'000'000);
+  const auto left = static_cast<pid_t>(std::stol(read_text(scene.files / "saved")));
+  EXPECT_TRUE(is_gone(left));
 }
 
 TEST(AgentRules, OomdsConfigurationIsRunAndADropInReplacesItsDetectors) {

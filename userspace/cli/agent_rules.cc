@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -19,17 +20,17 @@ namespace {
 
 Result<void> add_drop_ins(const std::string& directory, intake::OomdConfig& config,
                           text::Findings& findings) {
-  rulesets::RuleProgram program(config.rulesets, {});
+  rulesets::RuleProgram program(config.rulesets, config.hooks);
   for (const DropInText& each : TRY(read_drop_ins(directory))) {
     const std::string path = directory + "/" + each.name;
     // What is parsed is what was checked: the file may have been replaced since it was listed.
     const std::string text = TRY(intake::read_trusted_text_file(path));
     auto drop_in = intake::parse_oomd_drop_in(path, each.name, text, config.rulesets, findings);
     if (!drop_in) continue;
-    config.hooks.insert(config.hooks.end(), drop_in->file.hooks.begin(), drop_in->file.hooks.end());
     program.add(std::move(drop_in->file));
   }
   config.rulesets.clear();
+  config.hooks = program.hooks();
   for (const rulesets::RulesetInstance& each : program.order()) {
     rulesets::Ruleset& added = config.rulesets.emplace_back(*each.ruleset);
     if (!each.drop_in.empty()) added.name += " (" + each.drop_in + ")";
@@ -90,11 +91,15 @@ Result<void> add_agent_rules(const Options& options, intake::LoadedConfig& loade
   } else {
     intake::ImportedRulesets imported = TRY(load_agent_oomd(options));
     loaded.rulesets = std::move(imported.rulesets);
+    // The configuration's own hooks follow oomd's.
+    loaded.hooks.insert(loaded.hooks.begin(), std::make_move_iterator(imported.hooks.begin()),
+                        std::make_move_iterator(imported.hooks.end()));
     for (const std::string& note : imported.notes) {
       loaded.warnings.push_back(options.oomd_config + ": " + note);
     }
   }
   if (!loaded.rulesets.empty()) loaded.config.rules = loaded.rulesets;
+  if (!loaded.rulesets.empty() && !loaded.hooks.empty()) loaded.config.hooks = loaded.hooks;
   return {};
 }
 

@@ -63,6 +63,9 @@ v1::ConfigReport report_of(const intake::LoadedConfig& loaded) {
   *report.mutable_config() = messages::to_proto(loaded.config);
   for (const std::string& warning : loaded.warnings) report.add_warnings(warning);
   report.mutable_rulesets()->Assign(loaded.written_rulesets.begin(), loaded.written_rulesets.end());
+  for (const rulesets::PrekillHook& each : loaded.hooks) {
+    *report.add_prekill_hooks() = messages::to_proto(each);
+  }
   return report;
 }
 
@@ -216,6 +219,7 @@ void print_text(const Options& options, const intake::LoadedConfig& loaded,
   for (const rulesets::Ruleset& each : loaded.rulesets) {
     fmt::print("{}", ruleset_text(each, RulesetSource::own));
   }
+  for (const rulesets::PrekillHook& each : loaded.hooks) fmt::print("{}", hook_text(each));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // `forestall doctor`: which kernel features this host has, which are used, which are missing, and
 // the effect.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -10,8 +11,10 @@
 #include "agent/remedy.h"
 #include "base/printable.h"
 #include "base/result.h"
+#include "base/trusted_file.h"
 #include "cli/bpf_counter_text.h"
 #include "cli/commands.h"
+#include "cli/companion_program.h"
 #include "cli/exit_code.h"
 #include "cli/host_capacity.h"
 #include "cli/kubelet_comparison.h"
@@ -170,6 +173,21 @@ std::string sentence_of(const std::string& ruleset, const rulesets::UnreadPlugin
                      unread.is_action ? "" : ", so it does not fire");
 }
 
+// Why a prekill hook would not start now.
+std::optional<std::string> hook_advice(const rulesets::PrekillHook& hook) {
+  const auto problem = [&hook]() -> Result<void> {
+    if (hook.only_logs()) return {};
+    if (!hook.socket.empty()) return check_trusted_socket(hook.socket);
+    TRY(companion_program("forestall-prekill"));
+    TRY(open_trusted(hook.program));
+    if (::access(hook.program.c_str(), X_OK) != 0) return errno_error("execute", hook.program);
+    return {};
+  }();
+  if (problem) return std::nullopt;
+  return fmt::format("prekill hook '{}' does not run, and no kill waits for it: {}.", hook.name,
+                     problem.error().text());
+}
+
 // What the rulesets of the configuration lack on this host.
 std::vector<std::string> ruleset_advice(const AdviceInput& subject) {
   std::vector<std::string> sentences;
@@ -181,6 +199,9 @@ std::vector<std::string> ruleset_advice(const AdviceInput& subject) {
     for (const auto& unread : rulesets::unread_plugins(ruleset, observed)) {
       sentences.push_back(sentence_of(ruleset.name, unread));
     }
+  }
+  for (const rulesets::PrekillHook& hook : subject.loaded->hooks) {
+    if (auto sentence = hook_advice(hook)) sentences.push_back(std::move(*sentence));
   }
   if (!clients::systemd_is_running()) {
     std::ranges::copy(subject.loaded->refused_without_systemd, std::back_inserter(sentences));

@@ -11,6 +11,7 @@
 #include "cli/exit_code.h"
 #include "cli/pod_input.h"
 #include "intake/config_check.h"
+#include "intake/prekill_hook_config.h"
 #include "intake/ruleset_config.h"
 #include "text/json_output.h"
 
@@ -38,8 +39,7 @@ void add_unreadable(const std::string& path, const Error& failure, text::Finding
   findings.errors.push_back({{path, std::nullopt}, failure.text()});
 }
 
-std::optional<std::vector<rulesets::Ruleset>> load_own_rulesets(const std::string& path,
-                                                                text::Findings& findings) {
+std::optional<OwnRulesets> load_own_rulesets(const std::string& path, text::Findings& findings) {
   const auto text = read_input(path);
   if (!text) {
     add_unreadable(path, text.error(), findings);
@@ -51,9 +51,10 @@ std::optional<std::vector<rulesets::Ruleset>> load_own_rulesets(const std::strin
   own.places = messages::read_yaml(*text, own.message, problems);
   findings.add_errors(path, problems);
   intake::Report report(own.file, own.places, findings);
-  auto rulesets = intake::check_rulesets(own.message, report);
+  OwnRulesets out{intake::check_rulesets(own.message, report),
+                  intake::check_prekill_hooks(own.message, report)};
   if (!findings.errors.empty()) return std::nullopt;
-  if (!rulesets.empty()) return rulesets;
+  if (!out.rulesets.empty()) return out;
   report.error("rulesets", "there are no 'rulesets' to evaluate");
   return std::nullopt;
 }

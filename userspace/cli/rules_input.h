@@ -23,9 +23,14 @@ struct DropInText {
 // The files of the directory in the order of their names, without those that begin with a dot.
 [[nodiscard]] Result<std::vector<DropInText>> read_drop_ins(const std::string& directory);
 
-// The rulesets of Forestall's configuration; nothing after an error, or if it has none.
-[[nodiscard]] std::optional<std::vector<rulesets::Ruleset>> load_own_rulesets(
-    const std::string& path, text::Findings& findings);
+struct OwnRulesets {
+  std::vector<rulesets::Ruleset> rulesets;
+  std::vector<rulesets::PrekillHook> hooks;
+};
+
+// Those of Forestall's configuration; nothing after an error, or if it has no rulesets.
+[[nodiscard]] std::optional<OwnRulesets> load_own_rulesets(const std::string& path,
+                                                           text::Findings& findings);
 
 // The configuration of oomd; nothing after an error.
 [[nodiscard]] std::optional<intake::OomdConfig> load_oomd_config(const std::string& path,

@@ -203,13 +203,15 @@ std::string attempts_text(const rulesets::ActionRun& action, const ShowPath& sho
   return text;
 }
 
+const std::int64_t kDefaultHookTimeout = rulesets::Ruleset().prekill_hook_timeout;
+
 }  // namespace
 
 std::string ruleset_text(const rulesets::Ruleset& ruleset, RulesetSource source) {
   std::string text = fmt::format(
       "ruleset {}: pause {} s after an action{}\n", printable(ruleset.name),
       ruleset.post_action_delay,
-      source == RulesetSource::oomd
+      source == RulesetSource::oomd || ruleset.prekill_hook_timeout != kDefaultHookTimeout
           ? fmt::format(", prekill hooks take at most {} s", ruleset.prekill_hook_timeout)
           : "");
   for (const rulesets::DetectorGroup& group : ruleset.groups) {
@@ -233,8 +235,17 @@ std::string ruleset_text(const rulesets::Ruleset& ruleset, RulesetSource source)
 }
 
 std::string hook_text(const rulesets::PrekillHook& hook) {
-  return fmt::format("prekill hook {} for {} and all above and below them\n", printable(hook.name),
-                     printable(cgroups_text(hook.cgroups)));
+  std::string does;
+  if (!hook.program.empty()) {
+    does = ": runs " + hook.program;
+    for (const std::string& each : hook.arguments) does += " " + each;
+  } else if (!hook.socket.empty()) {
+    does = ": sends the record to " + hook.socket;
+  } else if (!hook.log.empty()) {
+    does = ": logs '" + hook.log + "'";
+  }
+  return fmt::format("prekill hook {} for {} and all above and below them{}\n",
+                     printable(hook.name), printable(cgroups_text(hook.cgroups)), printable(does));
 }
 
 std::string decision_text(const rulesets::RuleDecision& decision, const ShowPath& shown) {

@@ -11,6 +11,7 @@
 #include "intake/compat_check.h"
 #include "intake/own_settings.h"
 #include "intake/own_thresholds.h"
+#include "intake/prekill_hook_config.h"
 #include "intake/recording_place.h"
 #include "intake/report.h"
 #include "intake/ruleset_config.h"
@@ -388,6 +389,7 @@ CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& setting
   check_pod_list_max_age(file, config, report);
   check_recording(file, config, report);
   checked.rulesets = check_rulesets(file, report);
+  checked.hooks = check_prekill_hooks(file, report);
   return checked;
 }
 

@@ -28,6 +28,7 @@ struct CheckedConfig {
   Config config;
   std::vector<ThresholdOrigin> origins;  // one for each of the thresholds
   std::vector<rulesets::Ruleset> rulesets;
+  std::vector<rulesets::PrekillHook> hooks;
   KubeletMinor kubelet_minor;  // of compat.kubeletVersion
 };
 

@@ -67,6 +67,7 @@ class Loader {
     loaded_.origins = std::move(checked.origins);
     loaded_.kubelet_minor = checked.kubelet_minor;
     loaded_.rulesets = std::move(checked.rulesets);
+    loaded_.hooks = std::move(checked.hooks);
     const auto& written = own_.message.rulesets();
     loaded_.written_rulesets.assign(written.begin(), written.end());
     text::Findings not_run;

@@ -28,6 +28,7 @@ struct LoadedConfig {
   Config config;
   std::vector<ThresholdOrigin> origins;  // one for each of the thresholds
   std::vector<rulesets::Ruleset> rulesets;
+  std::vector<rulesets::PrekillHook> hooks;
   std::vector<v1::Ruleset> written_rulesets;  // as in the file
   // What of the rulesets an agent does not run, as FILE:LINE:COLUMN: message.
   std::vector<std::string> not_run_by_agent;

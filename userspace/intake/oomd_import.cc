@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "intake/config_check.h"
+#include "intake/prekill_hook_config.h"
 #include "intake/report.h"
 #include "intake/ruleset_config.h"
 
@@ -165,8 +166,12 @@ class Importer {
   Importer(const std::string& file, text::Findings& findings) : file_(file), findings_(findings) {}
 
   void add(const rulesets::Ruleset& ruleset) {
-    yaml_ += fmt::format("- name: {}\n  pause: {}s\n  detectors:\n", yaml_quoted(ruleset.name),
+    yaml_ += fmt::format("- name: {}\n  pause: {}s\n", yaml_quoted(ruleset.name),
                          ruleset.post_action_delay);
+    if (ruleset.prekill_hook_timeout != rulesets::Ruleset().prekill_hook_timeout) {
+      yaml_ += fmt::format("  prekillHookTimeout: {}s\n", ruleset.prekill_hook_timeout);
+    }
+    yaml_ += "  detectors:\n";
     for (const rulesets::DetectorGroup& group : ruleset.groups) {
       yaml_ += fmt::format("  - name: {}\n    all:\n", yaml_quoted(group.name));
       for (const rulesets::Plugin& plugin : group.plugins) {
@@ -187,6 +192,25 @@ class Importer {
          "'silence-logs' is left out; it decides nothing");
     note(ruleset.drop_in_detectors || ruleset.drop_in_actions || ruleset.disable_on_drop_in,
          "'drop-in' is left out; Forestall's rulesets have no drop-ins");
+  }
+
+  void add_no_rulesets() { yaml_ = "rulesets: []\n"; }
+
+  // oomd's only hook logs. Names are those of a list, so that each is used once.
+  void add_hooks(const std::vector<rulesets::PrekillHook>& hooks) {
+    std::string items;
+    for (std::size_t i = 0; i < hooks.size(); ++i) {
+      const rulesets::PrekillHook& hook = hooks[i];
+      if (hook.cgroups.empty()) {
+        notes_.push_back(
+            fmt::format("prekill hook {} ('{}') is left out: it has no cgroup", i + 1, hook.name));
+        continue;
+      }
+      items += fmt::format("- name: {}\n  cgroups: {}\n  log: {}\n",
+                           yaml_quoted(fmt::format("{} {}", hook.name, i + 1)),
+                           yaml_list(hook.cgroups), yaml_quoted("prekill hook " + hook.name));
+    }
+    if (!items.empty()) yaml_ += "prekillHooks:\n" + items;
   }
 
   [[nodiscard]] std::string take_yaml() { return std::move(yaml_); }
@@ -212,16 +236,16 @@ class Importer {
 };
 
 // What Forestall's configuration refuses, such as a percentage above 100, is refused here.
-std::vector<rulesets::Ruleset> check_imported(const std::string& file, const std::string& yaml,
-                                              text::Findings& findings) {
+void check_imported(const std::string& file, ImportedRulesets& imported, text::Findings& findings) {
   const std::string name = "imported rulesets of " + file;
   ReadConfig read;
   std::vector<text::Diagnostic> problems;
-  read.places = messages::read_yaml(yaml, read.message, problems);
+  read.places = messages::read_yaml(imported.yaml, read.message, problems);
   findings.add_errors(name, problems);
-  if (!problems.empty()) return {};
+  if (!problems.empty()) return;
   Report report(name, read.places, findings);
-  return check_rulesets(read.message, report);
+  imported.rulesets = check_rulesets(read.message, report);
+  imported.hooks = check_prekill_hooks(read.message, report);
 }
 
 }  // namespace
@@ -230,14 +254,11 @@ std::optional<ImportedRulesets> import_oomd(const std::string& file, const OomdC
                                             text::Findings& findings) {
   Importer importer(file, findings);
   for (const rulesets::Ruleset& each : config.rulesets) importer.add(each);
-  if (!config.hooks.empty()) {
-    importer.notes().push_back(
-        "'prekill_hooks' is left out: oomd's only hook, dummy_prekill_hook, does nothing but log");
-  }
+  if (config.rulesets.empty()) importer.add_no_rulesets();
+  importer.add_hooks(config.hooks);
   if (!findings.errors.empty()) return std::nullopt;
-  ImportedRulesets imported{importer.take_yaml(), std::move(importer.notes()), {}};
-  if (config.rulesets.empty()) imported.yaml = "rulesets: []\n";
-  imported.rulesets = check_imported(file, imported.yaml, findings);
+  ImportedRulesets imported{importer.take_yaml(), std::move(importer.notes()), {}, {}};
+  check_imported(file, imported, findings);
   if (!findings.errors.empty()) return std::nullopt;
   return imported;
 }

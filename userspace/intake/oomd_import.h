@@ -11,9 +11,10 @@
 namespace forestall::intake {
 
 struct ImportedRulesets {
-  std::string yaml;                         // the whole file
-  std::vector<std::string> notes;           // what is left out, and why that changes no decision
-  std::vector<rulesets::Ruleset> rulesets;  // of `yaml`
+  std::string yaml;                          // the whole file
+  std::vector<std::string> notes;            // what is left out, and why that changes no decision
+  std::vector<rulesets::Ruleset> rulesets;   // of `yaml`
+  std::vector<rulesets::PrekillHook> hooks;  // the same
 };
 
 // The rulesets decide as those of `config` do. What Forestall's rulesets cannot express is an

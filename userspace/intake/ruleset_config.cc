@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "intake/amounts.h"
+#include "intake/prekill_hook_config.h"
 #include "intake/ruleset_values.h"
 
 namespace forestall::intake {
@@ -366,8 +367,11 @@ void check_name(bool given, const std::string& name, const std::string& path,
 rulesets::Ruleset ruleset(const v1::Ruleset& given, const std::string& path, Report& report) {
   rulesets::Ruleset out;
   out.name = given.name();
-  RuleValues(path, report)
-      .seconds(given.has_pause(), given.pause(), "pause", 0, kSecondsPerDay, out.post_action_delay);
+  RuleValues values(path, report);
+  values.seconds(given.has_pause(), given.pause(), "pause", 0, kSecondsPerDay,
+                 out.post_action_delay);
+  values.seconds(given.has_prekill_hook_timeout(), given.prekill_hook_timeout(),
+                 "prekillHookTimeout", 0, kHookSecondsMax, out.prekill_hook_timeout);
   std::map<std::string, std::string> names;
   if (fits(given.detectors_size(), path, "detectors", "list groups: [{name: .., all: [..]}, ..]",
            report)) {

@@ -59,7 +59,7 @@ std::optional<intake::OomdConfig> load_rules(const RulesOptions& rules, text::Fi
   if (rules.config.empty()) return load_oomd_config(rules.oomd_config, findings);
   auto loaded = load_own_rulesets(rules.config, findings);
   if (!loaded) return std::nullopt;
-  return intake::OomdConfig{std::move(*loaded), {}, {}};
+  return intake::OomdConfig{std::move(loaded->rulesets), std::move(loaded->hooks), {}};
 }
 
 int run_oomd(const Options& options, const RulesOptions& rules, RuleObservations& observations) {

@@ -174,7 +174,7 @@ class KubernetesTest(unittest.TestCase):
         self.assertEqual(granted, {(each, "list") for each in listed} |
                          {("pods/eviction", "create"), ("events", "create"), ("events", "patch"),
                           ("leases", "create"), ("leases", "get"), ("leases", "update")})
-        self.assertIn("resourceNames:\n  - forestall-rebalance", found["Role"])
+        self.assertIn("resourceNames:\n  - forestall-rebalance\n", found["Role"])
         pod = found["Deployment"]
         for line in ("runAsNonRoot: true", "readOnlyRootFilesystem: true", "type: RuntimeDefault",
                      "allowPrivilegeEscalation: false", "automountServiceAccountToken: false"):

@@ -483,6 +483,28 @@ TEST_F(WorkloadPassTest, FilesReplaceTheValuesOfAPass) {
   EXPECT_GE(observation.workloads->at(1).inactive_file, mib(12));
 }
 
+// What decides whether a threshold is met is as new as what its candidates are ranked by.
+TEST_F(WorkloadPassTest, AWatchedGroupIsReadByThePassOfItsWorkloads) {
+  Config config;
+  config.workloads.push_back({groups_.path() + "/*", {}, {}, {}, false});
+  Threshold threshold;
+  threshold.signal = Signal::cgroup_memory_available;
+  threshold.cgroup = groups_.path();
+  config.thresholds.push_back(threshold);
+  observer_->configure(config);
+  observer_->refresh();
+  observer_->set_memcgs(scan_.get());
+  const Hog hog(groups_, paths_[1], mib(4));
+  Observation observation = observer_->sample_node({}, SystemClock().now());
+  ASSERT_EQ(observation.watched.size(), 1U);
+  hog.grow(mib(16));
+  ASSERT_TRUE(hog.wait_grown());
+  observer_->add_workloads(observation, {}, sources::kUnscored);
+  EXPECT_GE(observation.watched[0].usage, mib(16));
+  EXPECT_EQ(observation.watched[0].usage, scan_->find(id(groups_.path()))->usage);
+  EXPECT_EQ(observation.watched[0].inactive_file, scan_->find(id(groups_.path()))->inactive_file);
+}
+
 // memory.stat of a group misses what its children do while the kernel flushes it, for up to two
 // seconds. Its kinds must add up to its usage at any time.
 TEST_F(WorkloadPassTest, KindsOfAGroupAreThoseOfThisMomentWhileItsChildrenGrow) {

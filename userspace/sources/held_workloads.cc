@@ -196,6 +196,11 @@ MemoryKinds HeldWorkloads::read_kinds(CgroupId cgroup, std::vector<SourceNote>& 
   return found == nullptr ? MemoryKinds() : kinds_of(*found);
 }
 
+const kernel::MemcgUsage* HeldWorkloads::passed(CgroupId cgroup) const {
+  const kernel::MemcgUsage* found = passed_at_ ? scan_->find(cgroup) : nullptr;
+  return found == nullptr || found->removed || !found->inactive_file ? nullptr : found;
+}
+
 bool HeldWorkloads::pass_expired() const {
   return passed_at_ && SystemClock().now() - *passed_at_ > kPassAge;
 }

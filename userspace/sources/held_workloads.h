@@ -47,6 +47,8 @@ class HeldWorkloads {
   // fails, files serve the samples that follow. Without a call they use the last pass. `urgent`: a
   // kill waits for it. Else the number of cgroups is found again if it may have become smaller.
   void begin_samples(std::size_t wanted, bool urgent, std::vector<SourceNote>& notes);
+  // What the last pass read of any cgroup; null: files serve, or it was not read completely.
+  [[nodiscard]] const kernel::MemcgUsage* passed(CgroupId cgroup) const;
   // kinds_of() that cgroup, by a pass of its own. All are unset if the pass failed, and on a node
   // with so many cgroups that it would take too long.
   [[nodiscard]] MemoryKinds read_kinds(CgroupId cgroup, std::vector<SourceNote>& notes);

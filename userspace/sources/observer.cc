@@ -127,6 +127,7 @@ class Observer::Reader {
     filesystems_.refresh(notes);
     return notes;
   }
+  void update_subjects(Observation& observation) const;
   void score_workloads(Observation& observation, std::optional<MonotonicTime> since);
   Result<void> scan_processes(const NodeSample& node);
 
@@ -224,9 +225,22 @@ void Observer::Reader::begin_samples(Observation& observation, std::string_view 
   workloads.begin_samples(wanted, urgent, observation.notes);
 }
 
+// The pass that reads the candidates also reads the cgroups whose thresholds are decided on.
+void Observer::Reader::update_subjects(Observation& observation) const {
+  const auto update = [&](CgroupSample& subject) {
+    const kernel::MemcgUsage* passed = held_->workloads().passed(subject.id);
+    if (passed == nullptr) return;
+    subject.usage = passed->usage;
+    subject.inactive_file = passed->inactive_file;
+  };
+  if (observation.pods) update(*observation.pods);
+  std::ranges::for_each(observation.watched, update);
+}
+
 void Observer::Reader::resample_workloads(Observation& observation) {
   held_->workloads().begin_samples(observation.workloads->size(), /*urgent=*/true,
                                    observation.notes);
+  update_subjects(observation);
   std::erase_if(*observation.workloads, [&](WorkloadSample& sample) {
     return !held_->workloads().resample(sample, observation.notes);
   });
@@ -237,6 +251,7 @@ void Observer::Reader::add_workloads(Observation& observation, std::string_view 
   auto& samples = observation.workloads.emplace();
   HeldWorkloads& workloads = held_->workloads();
   begin_samples(observation, subject, /*urgent=*/true);
+  update_subjects(observation);
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     if (is_related(workloads.at(i).path, subject)) {
       workloads.sample(i, samples, observation.notes);

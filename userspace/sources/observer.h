@@ -73,7 +73,9 @@ class Observer {
 
   // The cheap part: node, pods cgroup, watched cgroups, filesystems, tasks.
   [[nodiscard]] Observation sample_node(const Wake& wake, MonotonicTime now);
-  // The expensive part: usage, inactive_file and process count of every workload. With a `subject`,
+  // The expensive part: usage, inactive_file and process count of every workload. If one pass in
+  // the kernel reads them, it replaces usage and inactive_file of the cgroups of sample_node() too:
+  // their memory.stat may be two seconds old while their children grow. With a `subject`,
   // only the workloads at, below and above it: the policy spares a workload inside a protected one,
   // and needs that one for it. Drops workloads whose cgroup was removed meanwhile. Scoring, if
   // wanted and configured, scans the whole node on the caller's thread whatever the subject is; see

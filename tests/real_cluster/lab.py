@@ -9,6 +9,7 @@ ends with its last process. `enter()` must have been called in this process befo
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -166,18 +167,19 @@ class Service:
     is ready."""
 
     def __init__(self, lab: Lab, name: str, command: list[object], notifies: bool) -> None:
-        self.name = name
+        self.name, self.command, self.notifies = name, command, notifies
         self.log = lab.folder / f"{name}.log"
         environment = {"PATH": f"{lab.tools}/usr/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin",
                        "HOME": str(lab.folder), "GOMAXPROCS": "2"}
         with contextlib.ExitStack() as files:
             if notifies:
                 path = str(lab.folder / f"{name}.notify")
+                pathlib.Path(path).unlink(missing_ok=True)
                 ready = files.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
                 ready.bind(path)
                 ready.settimeout(PATIENCE)
                 environment["NOTIFY_SOCKET"] = path
-            output = files.enter_context(self.log.open("wb"))
+            output = files.enter_context(self.log.open("ab"))
             self.process = subprocess.Popen(
                 [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=output,
                 stderr=output, env=environment, start_new_session=True)
@@ -238,6 +240,8 @@ class Lab:
         self.pki = folder / "pki"
         self.services: dict[str, Service] = {}
         self.kubeconfig = folder / "admin.conf"
+        # Of the node's memory, and of that of all pods.
+        self.kubelet_threshold = "1Mi"
 
     def start(self) -> None:
         private_mounts(self.folder)
@@ -260,8 +264,31 @@ class Lab:
     def start_service(self, name: str, *command: object, notifies: bool = True) -> None:
         self.services[name] = Service(self, name, list(command), notifies)
 
-    def kubectl(self, *command: object, **more) -> str:
-        return run("kubectl", "--kubeconfig", self.kubeconfig, *command, **more)
+    def restart_service(self, name: str) -> None:
+        old = self.services[name]
+        old.stop()
+        self.start_service(name, *old.command, notifies=old.notifies)
+
+    def kubectl(self, *command: object, plugins: pathlib.Path | None = None, **more) -> str:
+        """`plugins`: a folder of kubectl's plugins."""
+        environment = os.environ | {"KUBECONFIG": str(self.kubeconfig)}
+        if plugins:
+            environment["PATH"] = f"{plugins}:{environment['PATH']}"
+        return run("kubectl", *command, env=environment, **more)
+
+    def audit(self) -> Iterator[dict]:
+        """Requests of Forestall's service accounts that the API server has answered."""
+        for line in (self.folder / "audit.log").read_text().splitlines():
+            yield json.loads(line)
+
+    def account_kubeconfig(self, namespace: str, account: str) -> pathlib.Path:
+        """A kubeconfig with the token of a service account."""
+        path = f"/api/v1/namespaces/{namespace}"
+        secrets = self.api.get(f"{path}/serviceaccounts/{account}")["secrets"]
+        token = self.api.get(f"{path}/secrets/{secrets[0]['name']}")["data"]["token"]
+        file = self.folder / f"{account}.conf"
+        self._write_kubeconfig(file, base64.b64decode(token).decode())
+        return file
 
     def import_image(self, archive: pathlib.Path) -> str:
         return run("ctr", "-n", "k8s.io", "images", "import", archive)
@@ -292,13 +319,26 @@ class Lab:
             f'{TOKEN},admin,admin,"system:masters"\n'
             f'node-of-the-lab,system:node:{NODE},node,"system:nodes"\n')
         for name, token in (("admin", TOKEN), ("kubelet", "node-of-the-lab")):
-            (self.folder / f"{name}.conf").write_text(json.dumps({
-                "apiVersion": "v1", "kind": "Config", "current-context": "lab",
-                "clusters": [{"name": "lab", "cluster": {
-                    "server": f"https://{API_ADDRESS}",
-                    "certificate-authority": str(self.pki / "ca.crt")}}],
-                "users": [{"name": "user", "user": {"token": token}}],
-                "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "user"}}]}))
+            self._write_kubeconfig(self.folder / f"{name}.conf", token)
+
+    def _write_kubeconfig(self, file: pathlib.Path, token: str) -> None:
+        file.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "lab",
+            "clusters": [{"name": "lab", "cluster": {
+                "server": f"https://{API_ADDRESS}",
+                "certificate-authority": str(self.pki / "ca.crt")}}],
+            "users": [{"name": "user", "user": {"token": token}}],
+            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "user"}}]}))
+
+    def _write_audit_policy(self) -> pathlib.Path:
+        file = self.folder / "audit-policy.json"
+        users = [f"system:serviceaccount:forestall:{account}"
+                 for account in ("forestall", "forestall-rebalance")]
+        file.write_text(json.dumps({
+            "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+            "rules": [{"level": "Metadata", "users": users, "omitStages": ["RequestReceived"]},
+                      {"level": "None"}]}))
+        return file
 
     def _start_control_plane(self) -> None:
         binaries, pki = self.cache / "bin", self.pki
@@ -318,6 +358,8 @@ class Lab:
             f"--token-auth-file={pki}/tokens.csv", "--service-cluster-ip-range=10.99.0.0/24",
             "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
             "--allow-privileged=true", "--insecure-port=0",
+            f"--audit-policy-file={self._write_audit_policy()}",
+            f"--audit-log-path={self.folder}/audit.log", "--audit-log-mode=blocking-strict",
             "--kubelet-preferred-address-types=InternalIP",
             f"--kubelet-client-certificate={pki}/client.crt",
             f"--kubelet-client-key={pki}/client.key",
@@ -326,7 +368,8 @@ class Lab:
             "kube-controller-manager", binaries / "kube-controller-manager",
             f"--kubeconfig={self.kubeconfig}", f"--root-ca-file={pki}/ca.crt",
             f"--service-account-private-key-file={pki}/sa.key", "--leader-elect=false", "--port=0",
-            "--secure-port=0", "--controllers=*,-bootstrapsigner,-tokencleaner,-csrsigning",
+            "--secure-port=0", "--node-monitor-grace-period=1h",
+            "--controllers=*,-bootstrapsigner,-tokencleaner,-csrsigning",
             notifies=False)
         self.start_service(
             "kube-scheduler", binaries / "kube-scheduler", f"--kubeconfig={self.kubeconfig}",
@@ -362,7 +405,8 @@ class Lab:
             "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
             "cgroupDriver": "cgroupfs", "cgroupRoot": f"/{self.cgroups.name}",
             "enforceNodeAllocatable": ["pods"], "systemReserved": {"memory": str(reserved)},
-            "evictionHard": {"memory.available": "1Mi", **nothing}, "failSwapOn": False,
+            "evictionHard": {"memory.available": self.kubelet_threshold, **nothing},
+            "failSwapOn": False,
             "address": NODE_ADDRESS, "readOnlyPort": 0, "healthzPort": 0, "oomScoreAdj": 0,
             "tlsCertFile": str(self.pki / "kubelet.crt"),
             "tlsPrivateKeyFile": str(self.pki / "kubelet.key"),

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests in the real cluster share: the cluster, the image, pods that fill memory, and the
+programs of the image outside of a container."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import re
+import select
+import signal
+import tarfile
+import time
+import unittest
+
+from lab import (CAP_SYS_RESOURCE, CLUSTER_USER, NODE, PATIENCE, TOP, Lab, LabError, host_has,
+                 is_ready, run)
+
+MANIFESTS = TOP / "scripts/deploy/kubernetes"
+PODS = "/api/v1/namespaces/default/pods"
+AGENTS = "/api/v1/namespaces/forestall/pods"
+NODES = "/api/v1/nodes"
+TAINT = "forestall.dev/memory-pressure"
+# Of the node's condition.
+TRANSITION = 10
+# Of the pods' 1,536 MiB.
+THRESHOLD = "256Mi"
+
+# Set by use().
+lab: Lab
+image: pathlib.Path
+kernel_kills: KernelKills
+
+
+def use(the_lab: Lab, the_image: pathlib.Path) -> None:
+    global lab, image, kernel_kills
+    lab, image, kernel_kills = the_lab, the_image, KernelKills()
+
+
+def report(name: str, value: object) -> None:
+    print(f"  {name}: {value}", flush=True)
+
+
+def agent_config(more: str = "") -> str:
+    """As the base, but only the lab's pods may be candidates, and in effect for their limit only:
+    on a developer's machine the memory of the node is not the lab's."""
+    return (f"kubeletConfig: /var/lib/kubelet/config.yaml\n"
+            f"pods: {{cgroupRoot: /{lab.cgroups.name}}}\n"
+            f"evictionHard: {{allocatableMemory.available: {THRESHOLD}, memory.available: 1Mi}}\n"
+            f"untilOom: {{available: 0%}}\n"
+            f"evictionPressureTransitionPeriod: {TRANSITION}s\n"
+            f"filesystems: {{runtime: unix:///run/containerd/containerd.sock}}\n"
+            f"apiUsers: {{podWriters: [{CLUSTER_USER}]}}\n"
+            f'metricsAddress: "0.0.0.0:9464"\n{more}')
+
+
+def write_overlay(folder: pathlib.Path, config: str) -> None:
+    """What an operator would write: a configuration, the taint, and, on a machine that does not
+    have it, one capability less."""
+    folder.mkdir(exist_ok=True)
+    (folder / "config.yaml").write_text(config)
+    base = os.path.relpath(MANIFESTS / "base", folder.resolve())
+    path = "/spec/template/spec/containers"
+    patches = [{"target": {"kind": "DaemonSet"}, "patch": json.dumps([
+        {"op": "add", "path": f"{path}/1/args/-", "value": "--taint"}])}]
+    if not host_has(CAP_SYS_RESOURCE):
+        report("this host has no CAP_SYS_RESOURCE", "the overlay takes it from the agent")
+        text = run("kubectl", "kustomize", MANIFESTS / "base")
+        added = re.search(r"^\s+add:\n((?:\s+- [A-Z_]+\n)+)", text, re.MULTILINE)[1]
+        kept = [each for each in re.findall(r"[A-Z_]+", added) if each != "SYS_RESOURCE"]
+        patches.append({"target": {"kind": "DaemonSet"}, "patch": json.dumps([{
+            "op": "replace", "value": kept,
+            "path": f"{path}/0/securityContext/capabilities/add"}])})
+    (folder / "kustomization.yaml").write_text(json.dumps({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        "namespace": "forestall", "resources": [base], "patches": patches,
+        "configMapGenerator": [{"name": "forestall", "behavior": "merge",
+                                "files": ["config.yaml"]}]}))
+
+
+def hog(name: str, *arguments: object, **spec: object) -> dict:
+    container = {"name": "c", "image": "localhost/hog:1", "imagePullPolicy": "Never",
+                 "args": [str(each) for each in arguments]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"terminationGracePeriodSeconds": 1, "containers": [container],
+                     "tolerations": [{"key": TAINT, "operator": "Exists"}], **spec}}
+
+
+def container_pids(pod: dict, container: str = "") -> list[int]:
+    """Processes of a container of a pod; by default of its only one."""
+    statuses = [each for each in pod["status"]["containerStatuses"]
+                if not container or each["name"] == container]
+    identity = statuses[0]["containerID"].removeprefix("containerd://")
+    root = pathlib.Path("/sys/fs/cgroup/memory") / lab.cgroups.name / "kubepods"
+    return [int(pid) for file in root.rglob(f"{identity}/cgroup.procs")
+            for pid in file.read_text().split()]
+
+
+def begin(pod: dict) -> None:
+    """Lets a hog that waits fill its memory."""
+    for pid in container_pids(pod):
+        os.kill(pid, signal.SIGUSR1)
+
+
+def ready_since(pod: dict) -> str:
+    return next(each["lastTransitionTime"] for each in pod["status"]["conditions"]
+                if each["type"] == "Ready")
+
+
+def seconds_between(earlier: str, later: str) -> float:
+    begin, end = (datetime.datetime.fromisoformat(each.replace("Z", "+00:00"))
+                  for each in (earlier, later))
+    return (end - begin).total_seconds()
+
+
+def restarts(pod: dict) -> int:
+    return sum(each["restartCount"] for each in pod["status"].get("containerStatuses") or [])
+
+
+def last_end(pod: dict) -> dict:
+    """How the container of the pod ended last; {} if it did not."""
+    for each in pod["status"].get("containerStatuses") or []:
+        for state in ("state", "lastState"):
+            if "terminated" in each.get(state, {}):
+                return each[state]["terminated"]
+    return {}
+
+
+class KernelKills:
+    """Counts kills of the kernel's OOM killer in the lab's cgroups. Their files do not suffice:
+    on cgroup v1 the count goes with the victim's cgroup."""
+
+    def __init__(self) -> None:
+        self.log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+        os.lseek(self.log, 0, os.SEEK_END)
+        self.count = 0
+
+    def read(self) -> int:
+        while True:
+            try:
+                line = os.read(self.log, 8192).decode(errors="replace")
+            except BlockingIOError:
+                return self.count
+            except BrokenPipeError:  # other work on this machine wrote more than the log holds
+                report("the kernel's log", "lines were overwritten before they were read")
+                continue
+            if "oom-kill:" in line and f"/{lab.cgroups.name}/" in line:
+                self.count += 1
+
+
+def process_status(pid: int) -> dict:
+    """/proc/PID/status, and the root folder of the process."""
+    lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    fields = dict(line.split(":", 1) for line in lines)
+    return {name: value.strip() for name, value in fields.items()} | {
+        "root": pathlib.Path(f"/proc/{pid}/root")}
+
+
+def features(doctor: str) -> dict[str, str]:
+    return {each["feature"]: each["state"] for each in json.loads(doctor)["features"]}
+
+
+def program_of_image(name: str = "sbin/forestall") -> pathlib.Path:
+    """A program of the image, to run it outside of a container."""
+    tree = lab.folder / "image"
+    if not tree.exists():
+        with tarfile.open(image) as archive:
+            blobs = [each for each in archive.getmembers() if each.name.startswith("blobs/")]
+            layer = archive.extractfile(max(blobs, key=lambda each: each.size))
+            with tarfile.open(fileobj=layer, mode="r:gz") as files:
+                files.extractall(tree, [each for each in files.getmembers()
+                                        if each.name.startswith("usr/local/")])
+    return tree / "usr/local" / name
+
+
+def plugin(*command: object) -> str:
+    """Output of `kubectl forestall`, found by kubectl as any plugin."""
+    folder = lab.folder / "plugins"
+    if not folder.exists():
+        folder.mkdir()
+        (folder / "kubectl-forestall").symlink_to(program_of_image())
+    return lab.kubectl("forestall", *command, plugins=folder)
+
+
+def agent_pod() -> dict:
+    return lab.api.wait(AGENTS, lambda _, pod: is_ready(pod), "an agent is ready")
+
+
+class ClusterCase(unittest.TestCase):
+    """The tests run in the order of their names, in one cluster with the agent in it."""
+
+    def exec(self, *command: str) -> str:
+        return lab.kubectl("-n", "forestall", "exec", "ds/forestall", "--", *command)
+
+    def create(self, pod: dict) -> str:
+        """Creates a pod that is deleted after the test, and waits until it runs."""
+        name = pod["metadata"]["name"]
+        lab.api.call("POST", PODS, pod)
+        self.addCleanup(self.delete, name)
+        self.wait(name, lambda each: each["status"].get("phase") == "Running", "it runs")
+        return name
+
+    def wait(self, name: str, holds, what: str) -> dict:
+        return lab.api.wait(PODS, lambda event, pod: holds(pod), f"{name}: {what}",
+                            fieldSelector=f"metadata.name={name}")
+
+    def delete(self, name: str) -> None:
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+        # Not that of the pod: it may be too old for an API server that was started again.
+        version = lab.api.get(PODS)["metadata"]["resourceVersion"]
+        try:
+            lab.api.get(f"{PODS}/{name}")
+        except LabError:  # evicted by the test
+            return
+        lab.api.call("DELETE", f"{PODS}/{name}", body)
+        lab.api.wait(PODS, lambda event, _: event == "DELETED", f"{name} is gone",
+                     fieldSelector=f"metadata.name={name}", resourceVersion=version)
+
+    def pods_of_agent(self) -> dict:
+        """What the agent has of the pods. Not by kubectl, so that it needs no API server."""
+        return json.loads(run(program_of_image(), "status", "-o", "json"))["pods"]
+
+    def wait_until_known(self) -> int:
+        """Waits until the agent has the facts of all pods from the API server; their number."""
+        pods = lab.api.get(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{NODE}")["items"]
+        count = sum(each["status"]["phase"] not in ("Succeeded", "Failed") for each in pods)
+        deadline = time.monotonic() + 30
+        while True:
+            pods = self.pods_of_agent()
+            if pods.get("known") == count and not pods.get("inferred"):
+                return count
+            self.assertLess(time.monotonic(), deadline, f"{count} pods; {pods}")
+
+    def evicted(self, name: str, action) -> dict:
+        """The pod as it was last, when it was deleted after `action`. It was killed by SIGKILL, and
+        none of its containers was started again."""
+        version = lab.api.get(PODS)["metadata"]["resourceVersion"]
+        begun = time.monotonic()
+        action()
+        pod = lab.api.wait(PODS, lambda event, _: event == "DELETED", f"{name} is deleted",
+                           fieldSelector=f"metadata.name={name}", resourceVersion=version)
+        report(f"{name}: deleted after", f"{time.monotonic() - begun:.1f} s")
+        self.assertEqual(restarts(pod), 0)
+        end = last_end(pod)
+        self.assertEqual(end["exitCode"], 137)
+        # The second one if the kubelet has removed the container before it read its state.
+        self.assertIn(end["reason"], ("Error", "ContainerStatusUnknown"))
+        self.assertEqual(kernel_kills.read(), 0)
+        return pod
+
+    def check_leaker(self, name: str, *arguments: object) -> None:
+        """A leaker in a BestEffort pod is killed by the agent and evicted by `forestall cluster`,
+        so that the kubelet does not start it again."""
+        self.create(hog("bystander", 100, 0))
+        self.create(hog(name, *arguments, "wait"))
+        self.wait_until_known()
+        self.evicted(name, lambda: begin(lab.api.get(f"{PODS}/{name}")))
+        log = lab.kubectl("-n", "forestall", "logs", "ds/forestall")
+        delays = re.findall(r"crossed_to_signalled_at_most_us=(\d+)", log)
+        report(f"{name}: crossing to SIGKILL, at most", f"{delays[-1] if delays else '?'} us")
+        self.assertEqual(restarts(lab.api.get(f"{PODS}/bystander")), 0)
+
+    def wait_for_usage(self, name: str, size: int) -> None:
+        """Waits until the kubelet's statistics of the pod have this size."""
+        def has_it() -> bool:
+            pods = lab.api.get(f"{NODES}/{NODE}/proxy/stats/summary")["pods"]
+            return any(pod["podRef"]["name"] == name
+                       and pod.get("memory", {}).get("workingSetBytes", 0) >= size for pod in pods)
+        self.wait_for(has_it, f"{name} has {size} bytes")
+
+    def wait_for(self, holds, what: str) -> None:
+        """For what neither the API nor the kernel reports as an event."""
+        deadline = time.monotonic() + PATIENCE
+        while not holds():
+            self.assertLess(time.monotonic(), deadline, f"not within {PATIENCE} s: {what}")
+            time.sleep(0.2)
+
+    @contextlib.contextmanager
+    def exits(self, pid: int, what: str):
+        """The process exits within 30 s after the end of the block."""
+        pidfd = os.pidfd_open(pid)
+        try:
+            yield
+            self.assertTrue(select.select([pidfd], [], [], 30)[0], f"not within 30 s: {what}")
+        finally:
+            os.close(pidfd)

@@ -13,13 +13,15 @@ import xml.etree.ElementTree as ElementTree
 import fixture
 from agent_tests import AgentTests
 from fixture import report
+from rebalance_tests import RebalanceTests
 from report_tests import ReportTests
+from rights_tests import RightsTests
 from lab import NODE, Lab, LabError
 
 started = time.monotonic()
 
 
-class ClusterTest(AgentTests, ReportTests):
+class ClusterTest(AgentTests, ReportTests, RebalanceTests, RightsTests):
     """All tests, in the order of their names."""
 
 

@@ -179,6 +179,23 @@ TEST_F(HookRunnerTest, AFileThatOthersCanChangeIsNotRun) {
   EXPECT_EQ(output(), "");
 }
 
+TEST_F(HookRunnerTest, AProgramCannotTakeBackItsPlaceBeforeTheKernelOrLockMemory) {
+  if (::geteuid() != 0) GTEST_SKIP() << "not applicable: requires root";
+  run_program(
+      script("{ echo -1000 > /proc/$$/oom_score_adj; } 2>&1; { cat /proc/$$/oom_score_adj; "
+             "cat /proc/$$/limits; } > $1"));
+  ASSERT_NE(result().state, HookState::refused);
+  EXPECT_THAT(output(), AllOf(testing::StartsWith("1000\n"),
+                              testing::ContainsRegex("Max realtime priority +0 +0"),
+                              testing::ContainsRegex("Max locked memory +0 +0")));
+}
+
+TEST_F(HookRunnerTest, AProgramThatKillsItsSupervisorEndsWithIt) {
+  run_program(script("echo $$ > $1; kill -9 $PPID; sleep 1000"));
+  EXPECT_EQ(result().state, HookState::failed);
+  EXPECT_TRUE(is_gone(left_behind()));
+}
+
 // What was checked is what runs: here the file is replaced between the two.
 TEST_F(HookRunnerTest, AFileThatIsReplacedAfterTheCheckDoesNotRun) {
   const std::string hook = script("echo checked > $1");
@@ -216,9 +233,11 @@ TEST_F(HookRunnerTest, WhatCannotBeStartedIsRefused) {
   const HookResult refused = result();
   EXPECT_EQ(refused.state, HookState::refused);
   EXPECT_THAT(refused.problem, HasSubstr("Exec format error"));
-  begin("/nonexistent/forestall-prekill");
-  run_program(script("exit 0"));
-  EXPECT_EQ(result().state, HookState::refused);
+  for (const char* missing : {"/nonexistent/forestall-prekill", "forestall-prekill"}) {
+    begin(missing);
+    run_program(script("exit 0"));
+    EXPECT_EQ(result().state, HookState::refused);
+  }
 }
 
 TEST_F(HookRunnerTest, ConcurrencyIsBounded) {

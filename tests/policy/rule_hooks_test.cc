@@ -55,18 +55,6 @@ TEST(RuleHooks, AKillWaitsForItsHook) {
   EXPECT_EQ(story.evaluate(3), "kill /s/b: ruleset");
 }
 
-TEST(RuleHooks, AHookThatFailedOrDidNotStartDoesNotSaveTheVictim) {
-  for (const HookState state : {HookState::failed, HookState::timed_out, HookState::refused}) {
-    HookStory story;
-    story.evaluate(1);
-    story.hook_is(state);
-    EXPECT_EQ(story.evaluate(2), "kill /s/b: ruleset") << to_string(state);
-  }
-  HookStory dropped;
-  dropped.evaluate(1);
-  EXPECT_EQ(dropped.evaluate(2), "kill /s/b: ruleset") << "no such run is listed";
-}
-
 TEST(RuleHooks, TheKillDoesNotWaitBeyondTheTimeOfTheChain) {
   HookStory story;
   story.evaluate(1);
@@ -85,15 +73,6 @@ TEST(RuleHooks, TheKillComesEvenIfNoGroupFiresAnyMore) {
   EXPECT_EQ(story.decision().evictions[0].message, "The ruleset r selected it: big.");
 }
 
-TEST(RuleHooks, AVictimThatIsGoneIsNotReplacedWithoutARanking) {
-  HookStory story;
-  story.evaluate(1);
-  story.hook_is(HookState::succeeded);
-  story.cgroups = {rule_cgroup("/s/a", mib(20))};
-  EXPECT_EQ(story.evaluate(2), "none: no-data");
-  EXPECT_THAT(story.tried(), IsEmpty());
-}
-
 TEST(RuleHooks, ANewCgroupOfTheSameNameIsNotKilled) {
   HookStory story;
   story.evaluate(1);
@@ -103,13 +82,78 @@ TEST(RuleHooks, ANewCgroupOfTheSameNameIsNotKilled) {
   EXPECT_EQ(story.evaluate(2), "none: no-data");
 }
 
-TEST(RuleHooks, AVictimThatBecameProtectedGivesWayToTheNextOne) {
+TEST(RuleHooks, AHookThatFailedOrDidNotStartDoesNotSaveTheVictim) {
+  for (const HookState state : {HookState::failed, HookState::timed_out, HookState::refused}) {
+    HookStory story;
+    story.evaluate(1);
+    story.hook_is(state);
+    EXPECT_EQ(story.evaluate(2), "kill /s/b: ruleset") << to_string(state);
+  }
+}
+
+// Below, the wait is void: nothing else dies on a decision of the past.
+
+TEST(RuleHooks, AVictimThatIsGoneCostsNeitherTheNextCandidateNorTheNextAction) {
+  auto ruleset = kills_in("s");
+  ruleset.actions.push_back(ruleset.actions[0]);
+  HookStory story({runs_program("dump")}, {}, false, ruleset);
+  story.evaluate(1);
+  story.hook_is(HookState::succeeded);
+  story.cgroups = {rule_cgroup("/s/a", mib(20))};
+  EXPECT_EQ(story.evaluate(2), "none: no-data");
+  EXPECT_THAT(story.tried(), ElementsAre("/s/b held"));
+  EXPECT_EQ(story.decision().rulesets[0].actions.size(), 1U);
+}
+
+TEST(RuleHooks, AVictimWithoutProcessesCostsNoOther) {
+  HookStory story;
+  story.evaluate(1);
+  story.hook_is(HookState::succeeded);
+  story.cgroups[1].populated = false;
+  EXPECT_EQ(story.evaluate(2), "none: no-data");
+  EXPECT_THAT(story.tried(), ElementsAre("/s/b held"));
+}
+
+TEST(RuleHooks, AVictimThatBecameProtectedCostsNoOtherUntilTheDetectorsDecideAgain) {
   HookStory story({runs_program("dump", {{{"s", "b"}}})});
   story.evaluate(1);
   story.hook_is(HookState::succeeded);
   story.now.workloads->push_back(with_protection(workload("/s/b", mib(300)), Protection::declared));
-  EXPECT_EQ(story.evaluate(2), "kill /s/a: ruleset");
-  EXPECT_THAT(story.tried(), ElementsAre("/s/b protected", "/s/a killed"));
+  EXPECT_EQ(story.evaluate(2), "none: no-data");
+  EXPECT_THAT(story.tried(), ElementsAre("/s/b protected"));
+  EXPECT_EQ(story.evaluate(3), "kill /s/a: ruleset");
+}
+
+TEST(RuleHooks, AKillMeanwhileIsTheOnlyOneForItsCrossing) {
+  for (const HookState state : {HookState::running, HookState::succeeded}) {
+    HookStory story;
+    story.evaluate(1);
+    story.hook_is(state);
+    story.kill_began("/w", 1.5, KillState::released);
+    EXPECT_EQ(story.evaluate(2), "none: no-data");
+    EXPECT_THAT(story.tried(), ElementsAre("/s/b held"));
+    EXPECT_FALSE(story.decision().rulesets[0].paused);
+  }
+}
+
+TEST(RuleHooks, TheKillOfOneRulesetWaitsAtATime) {
+  RuleStory story({kills_in("s", "one"), kills_in("s", "two")}, {}, false, {runs_program("dump")});
+  EXPECT_EQ(story.evaluate(1), "none: no-data");
+  EXPECT_THAT(story.tried(), ElementsAre("/s/b hook-requested", "/s/b held"));
+  story.now.hooks = {{.run = 1,
+                      .hook = "dump",
+                      .cgroup = "/s/b",
+                      .state = HookState::running,
+                      .started = second(1)}};
+  story.evaluate(2);
+  EXPECT_THAT(story.tried(), ElementsAre("/s/b hook-pending", "/s/b held"));
+}
+
+TEST(RuleHooks, ARunThatAReloadDroppedIsVoid) {
+  HookStory story;
+  story.evaluate(1);
+  EXPECT_EQ(story.evaluate(2), "none: no-data");
+  EXPECT_THAT(story.tried(), ElementsAre("/s/b held"));
 }
 
 TEST(RuleHooks, NoHookStartsForAVictimThatMayNotBeKilled) {

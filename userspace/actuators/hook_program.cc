@@ -172,6 +172,8 @@ class SpawnSettings {
 
 Result<std::unique_ptr<HookRun>> start_program(const HookRequest& request,
                                                const std::string& supervisor, MonotonicTime now) {
+  // A relative one would be searched in the agent's working directory.
+  if (!supervisor.starts_with('/')) return Error{ENOENT, supervisor + " is not installed"};
   UniqueFd opened = TRY(open_program(request.hook.program));
   const UniqueFd program = TRY(moved_up(std::move(opened)));
   UniqueFd written = TRY(make_input(request.input));

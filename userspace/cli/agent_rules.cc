@@ -98,6 +98,9 @@ Result<void> add_agent_rules(const Options& options, intake::LoadedConfig& loade
       loaded.warnings.push_back(options.oomd_config + ": " + note);
     }
   }
+  if (loaded.rulesets.empty() && !loaded.hooks.empty()) {
+    loaded.warnings.emplace_back("'prekillHooks' has no effect: there are no rulesets");
+  }
   if (!loaded.rulesets.empty()) loaded.config.rules = loaded.rulesets;
   if (!loaded.rulesets.empty() && !loaded.hooks.empty()) loaded.config.hooks = loaded.hooks;
   return {};

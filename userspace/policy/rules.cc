@@ -163,10 +163,14 @@ class RulePass {
         return answer;
       }
       case Kind::start_hook: return start_hook(wanted);
-      case Kind::poll_hook: return hook_answer(wanted.hook_run);
+      case Kind::poll_hook: return hook_answer(wanted);
     }
     if (!outcome) return std::nullopt;
     outcomes_.push_back(*outcome);
+    // Nothing but the victim that waited is killed on a decision of the past.
+    if (wanted.kind == Kind::kill && wanted.target == resumed_ && *outcome != RuleOutcome::killed) {
+      return EffectAnswer::not_now;
+    }
     return answer_to(*outcome);
   }
 
@@ -195,18 +199,41 @@ class RulePass {
     if (!outcome) return std::nullopt;
     const auto hook = std::ranges::find(hooks_, wanted.hook, &rulesets::PrekillHook::name);
     if (*outcome != RuleOutcome::killed || hook == hooks_.end()) return EffectAnswer::yes;
-    if (!hook->only_logs()) return EffectAnswer::no;
-    hook_lines_.push_back({wanted.target, hook->log});
-    return EffectAnswer::yes;
+    if (hook->only_logs()) {
+      hook_lines_.push_back({wanted.target, hook->log});
+      return EffectAnswer::yes;
+    }
+    // One crossing, one victim: the kill of one ruleset waits at a time.
+    if (std::ranges::any_of(observation_.hooks, is_running)) {
+      outcomes_.push_back(RuleOutcome::held);
+      return EffectAnswer::not_now;
+    }
+    waits_for_hook_ = true;
+    return EffectAnswer::no;
   }
 
-  // A run that is not listed ended long ago, or a reload dropped it: no kill waits for it.
-  [[nodiscard]] EffectAnswer hook_answer(std::uint64_t run) const {
-    return rulesets::effect_answer(
-        std::ranges::none_of(observation_.hooks, [&](const HookProgress& each) {
-          return each.run == run && each.state == HookState::running;
-        }));
+  // The wait is void if its run is not listed (a reload dropped it), if the victim is gone, or if
+  // another kill or restart began meanwhile: it may have ended the pressure.
+  EffectAnswer hook_answer(const rulesets::WantedEffect& wanted) {
+    const auto run = std::ranges::find_if(observation_.hooks, [&](const HookProgress& each) {
+      return each.run == wanted.hook_run && each.hook == wanted.hook &&
+             each.cgroup == wanted.target;
+    });
+    const rulesets::Cgroup* victim = rules_.find(wanted.target);
+    const bool is_void = run == observation_.hooks.end() || victim == nullptr ||
+                         victim->id != wanted.cgroup_id || !victim->populated.value_or(true) ||
+                         std::ranges::any_of(observation_.kills, [&](const KillProgress& kill) {
+                           return kill.started >= run->started && kill.state != KillState::failed;
+                         });
+    if (is_void) {
+      outcomes_.push_back(RuleOutcome::held);
+      return EffectAnswer::not_now;
+    }
+    resumed_ = wanted.target;
+    return rulesets::effect_answer(!is_running(*run));
   }
+
+  static bool is_running(const HookProgress& hook) { return hook.state == HookState::running; }
 
   void add_hook_lines(RuleReport& report) const {
     for (const RuleActionReport& action : report.actions) {
@@ -231,7 +258,7 @@ class RulePass {
   // The same, without effect on this pass. `candidate`: the cgroup, if it is one.
   std::optional<RuleOutcome> judge_target(const std::string& target,
                                           std::optional<Candidate>& candidate) {
-    if (busy_ || has_victim_ || restarts_) return RuleOutcome::held;
+    if (busy_ || has_victim_ || restarts_ || waits_for_hook_) return RuleOutcome::held;
     const rulesets::Cgroup* cgroup = rules_.find(target);
     if (cgroup == nullptr || rulesets::is_root(*cgroup) || is_spared(target)) {
       return RuleOutcome::is_protected;
@@ -249,7 +276,7 @@ class RulePass {
   // What a restart of the unit comes to: it ends the processes of the unit's cgroup. One step has
   // one victim. Nothing: the workloads are needed first.
   std::optional<RuleOutcome> check_unit(const std::string& unit) {
-    if (busy_ || has_victim_ || restarts_) return RuleOutcome::held;
+    if (busy_ || has_victim_ || restarts_ || waits_for_hook_) return RuleOutcome::held;
     if (has_failed_restart(unit)) return RuleOutcome::kill_failed;
     const auto is_inside = [&](const std::string& path) { return is_in_unit(path, unit); };
     if (std::ranges::any_of(rules_.spared, is_inside)) return RuleOutcome::is_protected;
@@ -398,6 +425,8 @@ class RulePass {
   std::vector<Candidate> tried_;
   bool has_victim_ = false;
   bool restarts_ = false;                       // or would in a dry run
+  bool waits_for_hook_ = false;                 // a kill that this step requested a hook for
+  std::string resumed_;                         // the victim of a kill that waited for a hook
   std::set<std::string, std::less<>> refused_;  // cgroups whose settings stay as they are
 };
 

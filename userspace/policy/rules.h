@@ -14,10 +14,12 @@
 // root, a protected workload, what is around or in one, or the cgroups of the agent and of pid 1.
 // Such a candidate, an empty one, and one whose kill failed, give way to the next one.
 //
-// A kill may wait for a prekill hook, which starts if the kill could be made now. When the hook has
-// ended, or at the latest when the time of the chain is over, the kill follows even if no group
-// fires any more, as in oomd: the same victim, if it is still there and everything above permits
-// it; otherwise the next candidate. Thresholds wait for no hook.
+// A kill may wait for a prekill hook, which starts if the kill could be made now and no other hook
+// runs. When the hook has ended, or at the latest when the time of the chain is over, the kill
+// follows even if no group fires any more, as in oomd, but only of that victim, if it is still
+// there and everything above permits it. If not, or if another kill or restart began meanwhile, the
+// wait is void: the chain ends without a pause, and the detectors decide again. Thresholds wait for
+// no hook.
 //
 // A throttle or freeze of a cgroup that may never be killed is refused. Reclaim is not: it ends no
 // process. What is held afterwards is in the state (rulesets/held_settings.h).

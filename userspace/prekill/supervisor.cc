@@ -54,25 +54,32 @@ void write_file(const char* path, std::string_view text) {
   if (file && ::write(file.get(), text.data(), text.size()) < 0) return;
 }
 
+// Those of the agent permit real-time priority and locked memory. Lowering them never fails.
 void set_limits() {
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > kOpenFilesMax) {
-    files.rlim_cur = kOpenFilesMax;
-    ::setrlimit(RLIMIT_NOFILE, &files);
-  }
+  const rlimit files{kOpenFilesMax, kOpenFilesMax};
+  ::setrlimit(RLIMIT_NOFILE, &files);
   const rlimit none{0, 0};
-  ::setrlimit(RLIMIT_CORE, &none);
+  for (const auto resource : {RLIMIT_CORE, RLIMIT_RTPRIO, RLIMIT_NICE, RLIMIT_MEMLOCK}) {
+    ::setrlimit(resource, &none);
+  }
 }
 
 // In the new process.
-[[noreturn]] void become_hook(char** arguments) {
+[[noreturn]] void become_hook(char** arguments, pid_t supervisor) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != supervisor) ::_exit(kNotExecuted);
   ::setsid();
   sigset_t no_signals;
   sigemptyset(&no_signals);
   ::sigprocmask(SIG_SETMASK, &no_signals, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
+  // With CAP_SYS_RESOURCE it also becomes the lowest value that the hook may set.
   write_file("/proc/self/oom_score_adj", "1000");
   set_limits();
+  if (!drop_privileges()) {
+    report(HookEndKind::not_started, errno);
+    ::_exit(kNotExecuted);
+  }
   ::umask(077);
   std::array<char*, 3> environment{const_cast<char*>("PATH=/usr/sbin:/usr/bin:/sbin:/bin"),
                                    const_cast<char*>("LANG=C"), nullptr};
@@ -176,19 +183,20 @@ int supervise(char** arguments) {
   const UniqueFd children = open_children();
   const UniqueFd signals = block_child_signals();
   // Without the list of its children it could not end them, and nothing is started.
-  if (!children || !signals || ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
-      !drop_privileges()) {
+  if (!children || !signals || ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) {
     report(HookEndKind::not_started, errno);
     return kFailed;
   }
+  const pid_t supervisor_pid = ::getpid();
   const pid_t hook = ::fork();
-  if (hook == 0) become_hook(arguments + 1);
+  if (hook == 0) become_hook(arguments + 1, supervisor_pid);
   if (hook < 0) {
     report(HookEndKind::not_started, errno);
     return kFailed;
   }
   Supervisor supervisor(hook, children.get(), signals.get());
-  supervisor.wait(until);
+  // It may signal its children without a capability: they have its user.
+  if (drop_privileges()) supervisor.wait(until);
   supervisor.end_all();
   return 0;
 }

@@ -35,10 +35,12 @@ struct RuleConfig {
 // What the caller has to do before the evaluation can continue.
 struct WantedEffect {
   enum class Kind : std::uint8_t {
-    kill,        // SIGKILL to all processes of the cgroup; the answer: at least one was found
-    start_hook,  // start a prekill hook; the answer: it has finished
-    poll_hook,   // the answer: it has finished
-    restart,     // restart a systemd unit; the answer: it worked, or `begun`
+    kill,  // SIGKILL to all processes of the cgroup; the answer: at least one was found
+    // Start a prekill hook; the answer: it has finished, or `not_now` as of a kill.
+    start_hook,
+    // The answer: it has finished; `not_now`: the wait is void, and the detectors decide again.
+    poll_hook,
+    restart,  // restart a systemd unit; the answer: it worked, or `begun`
     // The answer: a restart that was begun worked, or `begun` while it is under way.
     poll_restart,
   };
@@ -51,7 +53,8 @@ struct WantedEffect {
   // Of start_hook: until when the kill waits for it at the latest.
   std::chrono::nanoseconds since{0};
   std::chrono::nanoseconds until{0};
-  bool dry = false;  // of start_hook: the kill that it is for is dry
+  bool dry = false;             // of start_hook: the kill that it is for is dry
+  std::uint64_t cgroup_id = 0;  // of poll_hook: of the victim
 };
 
 // What came of a wanted effect.

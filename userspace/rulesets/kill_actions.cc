@@ -69,8 +69,8 @@ KillActions::KillEnd KillActions::try_candidates(const Kill& arguments, PluginRu
       }
     }
     if (!cgroup.populated.value_or(true)) continue;
-    if (waits_for_hook(run, cgroup, stack)) return KillEnd::deferred;
-    if (waits()) return KillEnd::none;
+    const KillEnd hook = begin_hook(run, cgroup, stack);
+    if (waits() || hook != KillEnd::none) return hook;
     const KillEnd end = kill_cgroup(run, cgroup);
     if (waits() || end != KillEnd::none) return end;
   }
@@ -102,26 +102,30 @@ void KillActions::report_wait(PluginRun& run, const HookWait& wait, bool starts)
   attempt.hook_until = hook_end(run);
 }
 
-bool KillActions::waits_for_hook(PluginRun& run, const Cgroup& victim,
-                                 const std::vector<const Cgroup*>& stack) {
-  if (!hooks_in_time(run)) return false;
+KillActions::KillEnd KillActions::begin_hook(PluginRun& run, const Cgroup& victim,
+                                             const std::vector<const Cgroup*>& stack) {
+  if (!hooks_in_time(run)) return KillEnd::none;
   const auto hook = std::find_if(hooks_.begin(), hooks_.end(), [&victim](const PrekillHook& each) {
     return hook_matches(each.cgroups, victim.path);
   });
-  if (hook == hooks_.end()) return false;
+  if (hook == hooks_.end()) return KillEnd::none;
   const std::uint64_t id = ++scope_.state.hook_runs;
   WantedEffect start{WantedEffect::Kind::start_hook, victim.path, hook->name, id};
   start.until = hook_end(run);
   start.dry = is_dry(run);
   const auto finished = scope_.effects.answer(std::move(start));
-  if (!finished || *finished == EffectAnswer::yes) return false;
+  if (!finished || *finished == EffectAnswer::yes) return KillEnd::none;
+  if (*finished == EffectAnswer::not_now) {
+    run.report->attempts.push_back({victim.path, AttemptOutcome::held});
+    return KillEnd::held;
+  }
   HookWait wait{id, hook->name, {victim.path, victim.id}, {}};
   for (auto each = stack.rbegin(); each != stack.rend(); ++each) {
     wait.next.push_back({(*each)->path, (*each)->id});
   }
   report_wait(run, wait, true);
   run.state->hook = std::move(wait);
-  return true;
+  return KillEnd::deferred;
 }
 
 KillActions::KillEnd KillActions::resume_kill(const Kill& arguments, PluginRun& run) {
@@ -130,9 +134,15 @@ KillActions::KillEnd KillActions::resume_kill(const Kill& arguments, PluginRun& 
     return found != nullptr && found->id == ref.id ? found : nullptr;
   };
   const HookWait wait = *run.state->hook;
-  const auto finished =
-      scope_.effects.answer({WantedEffect::Kind::poll_hook, wait.victim.path, wait.hook, wait.run});
+  WantedEffect poll{WantedEffect::Kind::poll_hook, wait.victim.path, wait.hook, wait.run};
+  poll.cgroup_id = wait.victim.id;
+  const auto finished = scope_.effects.answer(std::move(poll));
   if (!finished) return KillEnd::none;
+  if (*finished == EffectAnswer::not_now) {
+    run.state->hook.reset();
+    run.report->attempts.push_back({wait.victim.path, AttemptOutcome::held});
+    return KillEnd::held;
+  }
   if (*finished != EffectAnswer::yes && hooks_in_time(run)) {
     report_wait(run, wait, false);
     return KillEnd::deferred;

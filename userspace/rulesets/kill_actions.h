@@ -29,9 +29,9 @@ class KillActions {
   // `stack` ends with the best candidate.
   KillEnd try_candidates(const Kill& arguments, PluginRun& run, std::vector<const Cgroup*> stack);
   [[nodiscard]] bool hooks_in_time(const PluginRun& run) const;
-  // Whether the kill of the victim now waits for a hook.
-  bool waits_for_hook(PluginRun& run, const Cgroup& victim,
-                      const std::vector<const Cgroup*>& stack);
+  // deferred: the kill of the victim now waits for a hook. held: no kill may be made now. none: the
+  // kill follows, unless an effect is wanted.
+  KillEnd begin_hook(PluginRun& run, const Cgroup& victim, const std::vector<const Cgroup*>& stack);
   KillEnd kill_cgroup(PluginRun& run, const Cgroup& victim);
   // Until when a hook that starts now may take.
   [[nodiscard]] std::chrono::nanoseconds hook_end(const PluginRun& run) const;

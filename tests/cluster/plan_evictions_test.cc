@@ -94,20 +94,43 @@ TEST_F(PlanEvictionsTest, WaitsAsLongAsAnOverloadedServerRequests) {
   begin({"a", "b"});
   EXPECT_EQ(play(429, "too many requests", "9"), "a");
   const MonotonicTime refused = now_;
-  EXPECT_EQ(play(201), "a");
-  EXPECT_EQ(now_, refused + seconds(9));
-  EXPECT_EQ(play(500), "b");
-  EXPECT_EQ(play(0), "b");
   EXPECT_EQ(play(201), "b");
-  EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=evicted"));
+  EXPECT_EQ(now_, refused + seconds(9));
+  EXPECT_THAT(ended(), ElementsAre("a=failed", "b=evicted"));
+}
+
+TEST_F(PlanEvictionsTest, GoesOnAfterAFailingWebhook) {
+  const std::string webhook = R"({"kind":"Status","message":"failed calling webhook","code":500})";
+  begin({"a", "b", "c", "d", "e", "f"});
+  EXPECT_EQ(play(500, webhook), "a");
+  const MonotonicTime refused = now_;
+  EXPECT_EQ(play(500, webhook), "b");
+  EXPECT_GT(now_, refused) << "a server that has problems gets fewer requests";
+  EXPECT_EQ(play(201), "c");
+  EXPECT_EQ(play(500, webhook), "d");
+  EXPECT_EQ(play(500, webhook), "e");
+  EXPECT_EQ(play(403), "f") << "the server is well";
+  EXPECT_THAT(ended(), ElementsAre("a=failed", "b=failed", "c=evicted", "d=failed", "e=failed",
+                                   "f=refused"));
 }
 
 TEST_F(PlanEvictionsTest, DropsThePlanIfTheServerDoesNotEvict) {
-  begin({"a", "b", "c"});
+  begin({"a", "b", "c", "d", "e"});
   EXPECT_EQ(play(201), "a");
-  for (int i = 0; i < PlanEvictions::kAttemptsMax; ++i) EXPECT_EQ(play(500), "b");
+  for (const char* const pod : {"b", "c", "d"}) EXPECT_EQ(play(500), pod);
   EXPECT_TRUE(evictions_.done());
-  EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=failed", "c=abandoned"));
+  EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=failed", "c=failed", "d=failed", "e=abandoned"));
+  begin({"b", "c"});
+  EXPECT_EQ(play(500), "b");
+  EXPECT_EQ(play(201), "c") << "another plan counts anew";
+}
+
+// The token of the service account is replaced meanwhile.
+TEST_F(PlanEvictionsTest, TriesAgainWithAnotherToken) {
+  begin({"a"});
+  EXPECT_EQ(play(401), "a");
+  EXPECT_EQ(play(201), "a");
+  EXPECT_THAT(ended(), ElementsAre("a=evicted"));
 }
 
 TEST_F(PlanEvictionsTest, ChecksRightBeforeEachRequest) {

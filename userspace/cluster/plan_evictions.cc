@@ -10,7 +10,16 @@
 namespace forestall::cluster {
 namespace {
 
+constexpr int kNoAccess = 401;
 constexpr int kServerTimeout = 504;  // the request may go on
+
+// Whether the same request has no success later.
+bool is_of_pod(int code) {
+  constexpr int kRequestTimeout = 408;
+  constexpr int kOverload = 429;
+  return code >= 300 && code < 500 && code != kNoAccess && code != kRequestTimeout &&
+         code != kOverload;
+}
 
 }  // namespace
 
@@ -31,6 +40,8 @@ void PlanEvictions::begin(std::vector<PlannedEviction> plan, MonotonicTime made)
   waiting_.assign(std::make_move_iterator(plan.begin()), std::make_move_iterator(plan.end()));
   made_ = made;
   not_before_ = made;
+  failures_ = 0;
+  failure_backoff_.reset();
   dropped_why_.clear();
 }
 
@@ -89,19 +100,31 @@ void PlanEvictions::refused(const kubernetes::ApiStatus& status,
     --attempts_;
     return;
   }
-  if (status.code == 400 || status.code == 403 || status.code == 422) {
-    return end(PlannedEnd::refused, std::move(problem));
+  if (is_of_pod(status.code)) return end(PlannedEnd::refused, std::move(problem));
+  const Duration wanted =
+      (status.retry_after ? status.retry_after
+                          : kubernetes::parse_retry_after(head.retry_after, head.date))
+          .value_or(Duration::zero());
+  // Of a token that ended, or without an answer of the server behind a proxy: it is not of the pod.
+  if (status.code == kNoAccess || status.code == kServerTimeout) {
+    return try_again(std::move(problem), wanted, now);
   }
-  const auto wanted = status.retry_after
-                          ? status.retry_after
-                          : kubernetes::parse_retry_after(head.retry_after, head.date);
-  try_again(std::move(problem), wanted.value_or(Duration::zero()), now);
+  failed(std::move(problem), wanted, now);
+}
+
+void PlanEvictions::failed(std::string problem, Duration wanted, MonotonicTime now) {
+  ++failures_;
+  end(PlannedEnd::failed, problem);
+  not_before_ = now + std::max(failure_backoff_.next(chance_()), wanted);
+  if (failures_ >= kFailuresMax && dropped_why_.empty()) {
+    abandon("the API server does not evict: " + problem);
+  }
 }
 
 void PlanEvictions::try_again(std::string problem, Duration wanted, MonotonicTime now) {
   if (!dropped_why_.empty() || attempts_ >= kAttemptsMax) {
     end(PlannedEnd::failed, problem);
-    if (dropped_why_.empty()) abandon("the API server does not evict: " + problem);
+    if (dropped_why_.empty()) abandon("the API server does not answer: " + problem);
     return;
   }
   not_before_ = now + std::max(backoff_.next(chance_()), wanted);
@@ -110,6 +133,10 @@ void PlanEvictions::try_again(std::string problem, Duration wanted, MonotonicTim
 void PlanEvictions::end(PlannedEnd how, std::string problem) {
   const bool decided = how == PlannedEnd::evicted || how == PlannedEnd::refused ||
                        how == PlannedEnd::refused_by_budget;
+  if (decided || how == PlannedEnd::gone) {
+    failures_ = 0;
+    failure_backoff_.reset();
+  }
   if (lost_answer_ && !decided) {
     how = PlannedEnd::unknown;
     problem = "an answer was lost; then: " + problem;

@@ -3,8 +3,9 @@
 // without I/O.
 //
 // Right before each request it checks whether this process may still evict. If not, or if the API
-// server does not accept requests, or if the plan gets old, the rest of the plan is dropped: the
-// next one is made of the state that the cluster has then.
+// server answers several pods with errors, or if the plan gets old, the rest of the plan is
+// dropped: the next one is made of the state that the cluster has then. One such answer is about
+// its pod: a webhook of a tenant may fail, and must not keep the others where they are.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ enum class PlannedEnd : std::uint8_t {
   gone,               // there is no such pod any more, or a later one has its name
   refused_by_budget,  // by a PodDisruptionBudget
   refused,            // the server forbids it or cannot process it
-  failed,             // an error of the server, several times
+  failed,             // an error of the server
   unknown,            // evicted or not: an answer was lost, and no later one of the pod decides it
   abandoned,          // the plan ended before
 };
@@ -47,8 +48,10 @@ class PlanEvictions final : public RequestSource {
  public:
   // A plan that is older is dropped.
   static constexpr Duration kPlanAgeMax = std::chrono::minutes(5);
-  // Requests for one pod, while the server is overloaded or does not answer.
+  // Requests for one pod, while answers are lost.
   static constexpr int kAttemptsMax = 4;
+  // Pods in a row that the server answers with errors, until the plan is dropped.
+  static constexpr int kFailuresMax = 3;
 
   struct Options {
     std::optional<std::int64_t> grace;                   // seconds; nothing: that of the pod
@@ -81,6 +84,7 @@ class PlanEvictions final : public RequestSource {
   void end(PlannedEnd how, std::string problem);
   void refused(const kubernetes::ApiStatus& status, const kubernetes::ResponseHead& head,
                MonotonicTime now);
+  void failed(std::string problem, Duration wanted, MonotonicTime now);
   void try_again(std::string problem, Duration wanted, MonotonicTime now);
 
   const Options options_;
@@ -96,6 +100,8 @@ class PlanEvictions final : public RequestSource {
   MonotonicTime not_before_{};
   kubernetes::Backoff backoff_;
 
+  int failures_ = 0;  // in a row
+  kubernetes::Backoff failure_backoff_;
   bool old_version_ = false;
   std::string dropped_why_;  // empty: the plan goes on
   std::vector<Ended> ended_;

@@ -33,7 +33,7 @@ class PlanEvictionsTest : public ::testing::Test {
   void begin(const std::vector<std::string>& names) {
     std::vector<PlannedEviction> plan;
     for (const std::string& each : names) plan.push_back(planned(each));
-    evictions_.begin(std::move(plan), now_);
+    evictions_.begin(std::move(plan), now_, holds_);
   }
   // The name of the pod of the next request, which is answered so; empty: none.
   std::string play(int code, const std::string& body = "{}", const std::string& retry_after = "") {
@@ -59,6 +59,7 @@ class PlanEvictionsTest : public ::testing::Test {
 
   MonotonicTime now_ = from_ns(1'000'000'000'000);
   bool may_evict_ = true;
+  bool holds_ = false;
   kubernetes::OutgoingRequest last_;
   PlanEvictions evictions_{{.grace = 7, .answer_longest = seconds(3)},
                            [this] { return may_evict_; },
@@ -182,6 +183,42 @@ TEST_F(PlanEvictionsTest, DoesNotDecideAfterALostAnswer) {
   EXPECT_EQ(play(201), "");
   EXPECT_THAT(ended(),
               ElementsAre("a=unknown", "b=gone", "c=unknown", "d=refused-by-budget", "e=unknown"));
+}
+
+TEST_F(PlanEvictionsTest, HoldsAfterAPodThatWasNotEvicted) {
+  holds_ = true;
+  begin({"a", "b", "c"});
+  EXPECT_EQ(play(201), "a");
+  EXPECT_FALSE(evictions_.held());
+  EXPECT_EQ(play(500, "webhook", "9"), "b");
+  const MonotonicTime failed = now_;
+  EXPECT_TRUE(evictions_.held());
+  EXPECT_FALSE(evictions_.due());
+  EXPECT_FALSE(evictions_.next(now_ + seconds(10)));
+  evictions_.resume({planned("d"), planned("e")}, true);
+  EXPECT_EQ(play(500, "webhook"), "d");
+  EXPECT_EQ(now_, failed + seconds(9)) << "Retry-After holds for the rest of the plan";
+  evictions_.resume({planned("e"), planned("f")}, true);
+  EXPECT_EQ(play(500, "webhook"), "e");
+  EXPECT_TRUE(evictions_.done()) << "the third in a row, whatever was planned meanwhile";
+  EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=failed", "d=failed", "e=failed", "f=abandoned"));
+}
+
+TEST_F(PlanEvictionsTest, HoldsAfterTheLastPod) {
+  holds_ = true;
+  begin({"a"});
+  EXPECT_EQ(play(403), "a");
+  EXPECT_TRUE(evictions_.held());
+  EXPECT_FALSE(evictions_.done()) << "another pod may take its place";
+  evictions_.resume({planned("b"), planned("c")}, false);
+  EXPECT_EQ(play(403), "b");
+  EXPECT_FALSE(evictions_.held()) << "the rest is carried out as it is";
+  EXPECT_EQ(play(201), "c");
+  EXPECT_TRUE(evictions_.done());
+  begin({"a", "b"});
+  EXPECT_EQ(play(403), "a");
+  evictions_.abandon("the leadership is lost");
+  EXPECT_TRUE(evictions_.done());
 }
 
 TEST_F(PlanEvictionsTest, DropsAnOldPlan) {

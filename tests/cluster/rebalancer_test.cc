@@ -273,6 +273,34 @@ TEST_F(RebalancerTest, GoesOnAfterRefusals) {
   EXPECT_EQ(count(*rebalancer, PlannedEnd::refused_by_budget), 1U);
 }
 
+// maxNoOfPodsToEvictPerNode counts evictions, not attempts.
+TEST_F(RebalancerTest, TriesOtherPodsInPlaceOfThoseThatTheServerRefuses) {
+  ClusterWithPods cluster("abcdefg");
+  cluster.set_evict([](const std::string& pod) {
+    return json_answer(pod == "a" || pod == "b" ? 403 : 201, "{}");
+  });
+  RebalancerOptions options;
+  options.interval = std::chrono::hours(1);
+  const auto rebalancer = make(cluster, options);
+  ASSERT_TRUE(
+      run_until({rebalancer.get()}, [&] { return count(*rebalancer, PlannedEnd::evicted) == 3; }));
+  EXPECT_THAT(cluster.evicted(), ElementsAre("a", "b", "c", "d", "e"));
+  EXPECT_EQ(rebalancer->counts().made, 1U) << "not an interval later";
+  EXPECT_EQ(count(*rebalancer, PlannedEnd::refused), 2U);
+}
+
+TEST_F(RebalancerTest, RequestsNothingThatTheServerRefusedLately) {
+  ClusterWithPods cluster("abcdefg");
+  cluster.set_evict([](const std::string& pod) {
+    return json_answer(pod == "a" || pod == "b" ? 404 : 201, "{}");
+  });
+  RebalancerOptions options;
+  options.interval = milliseconds(50);
+  const auto rebalancer = make(cluster, options);
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->counts().made == 5; }));
+  EXPECT_THAT(cluster.evicted(), ElementsAre("a", "b", "c", "d", "e", "f", "g"));
+}
+
 TEST_F(RebalancerTest, MakesNoPlanOfAnIncompleteState) {
   ClusterWithPods cluster("abc");
   cluster.set_list_code(403);

@@ -38,6 +38,18 @@ TEST(Cycle, NeedsTwoReadyNodesOfTheSelector) {
                    .plan.skipped.empty());
 }
 
+TEST(Cycle, CountsNoEvictionThatTheServerRefusedLately) {
+  World world = plan_for(any_age("maxNoOfPodsToEvictTotal: 1, "), kNodes + pods_text("p", 3, "n1"));
+  ASSERT_THAT(world.evicted(), ElementsAre("p1"));
+  world.snapshot.pods[0].refused = "403 Forbidden";
+  world.plan = rebalance(world.policy, world.snapshot);
+  EXPECT_EQ(world.plan.evictions.at(0).refused,
+            "error when evicting pod (ignoring) \"p1\": 403 Forbidden");
+  EXPECT_EQ(world.snapshot.pods[world.plan.evictions.at(1).pod].name, "p2");
+  EXPECT_EQ(world.plan.evictions.at(1).refused, "");
+  EXPECT_THAT(world.plan.evictions, SizeIs(2));
+}
+
 struct LimitRow {
   const char* top;
   std::vector<std::string> evicted;

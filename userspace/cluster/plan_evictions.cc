@@ -36,8 +36,8 @@ std::string_view to_string(PlannedEnd end) {
   return "";
 }
 
-void PlanEvictions::begin(std::vector<PlannedEviction> plan, MonotonicTime made) {
-  waiting_.assign(std::make_move_iterator(plan.begin()), std::make_move_iterator(plan.end()));
+void PlanEvictions::begin(std::vector<PlannedEviction> plan, MonotonicTime made, bool holds) {
+  resume(std::move(plan), holds);
   made_ = made;
   not_before_ = made;
   failures_ = 0;
@@ -45,8 +45,15 @@ void PlanEvictions::begin(std::vector<PlannedEviction> plan, MonotonicTime made)
   dropped_why_.clear();
 }
 
+void PlanEvictions::resume(std::vector<PlannedEviction> plan, bool holds) {
+  waiting_.assign(std::make_move_iterator(plan.begin()), std::make_move_iterator(plan.end()));
+  holds_ = holds;
+  held_ = false;
+}
+
 void PlanEvictions::abandon(std::string_view why) {
   dropped_why_ = why;
+  held_ = false;
   while (waiting_.size() > 1) {
     ended_.push_back({std::move(waiting_.back()), PlannedEnd::abandoned, dropped_why_});
     waiting_.pop_back();
@@ -56,7 +63,7 @@ void PlanEvictions::abandon(std::string_view why) {
 }
 
 std::optional<KeyedRequest> PlanEvictions::next(MonotonicTime now) {
-  if (waiting_.empty() || sent_ || now < not_before_) return std::nullopt;
+  if (waiting_.empty() || sent_ || held_ || now < not_before_) return std::nullopt;
   if (!may_evict_()) {
     abandon("another process may lead");
     return std::nullopt;
@@ -141,6 +148,9 @@ void PlanEvictions::end(PlannedEnd how, std::string problem) {
     how = PlannedEnd::unknown;
     problem = "an answer was lost; then: " + problem;
   }
+  // What may have been evicted counts as evicted in the rest of the plan.
+  held_ =
+      holds_ && dropped_why_.empty() && how != PlannedEnd::evicted && how != PlannedEnd::unknown;
   ended_.push_back({std::move(waiting_.front()), how, std::move(problem)});
   waiting_.pop_front();
   lost_answer_ = false;
@@ -150,7 +160,7 @@ void PlanEvictions::end(PlannedEnd how, std::string problem) {
 }
 
 std::optional<MonotonicTime> PlanEvictions::due() const {
-  if (waiting_.empty() || sent_) return std::nullopt;
+  if (waiting_.empty() || sent_ || held_) return std::nullopt;
   return not_before_;
 }
 

@@ -67,11 +67,16 @@ class PlanEvictions final : public RequestSource {
   PlanEvictions(Options options, std::function<bool()> may_evict, std::function<double()> chance)
       : options_(options), may_evict_(std::move(may_evict)), chance_(std::move(chance)) {}
 
-  // `made`: when the state of the cluster was read. REQUIRES: done().
-  void begin(std::vector<PlannedEviction> plan, MonotonicTime made);
+  // `made`: when the state of the cluster was read. `holds`: after a pod that was not evicted
+  // nothing is sent until resume(), because the rest of the plan depends on it. REQUIRES: done().
+  void begin(std::vector<PlannedEviction> plan, MonotonicTime made, bool holds);
+  // The same plan goes on with these. REQUIRES: held().
+  void resume(std::vector<PlannedEviction> plan, bool holds);
   // Drops what was not sent yet.
   void abandon(std::string_view why);
-  [[nodiscard]] bool done() const { return waiting_.empty(); }
+  [[nodiscard]] bool done() const { return waiting_.empty() && !held_; }
+  // Whether it waits for resume().
+  [[nodiscard]] bool held() const { return held_; }
 
   [[nodiscard]] std::optional<KeyedRequest> next(MonotonicTime now) override;
   void answered(std::string_view key, const kubernetes::ResponseHead& head, std::string_view body,
@@ -92,6 +97,8 @@ class PlanEvictions final : public RequestSource {
   const std::function<double()> chance_;
   std::deque<PlannedEviction> waiting_;
   MonotonicTime made_{};
+  bool holds_ = false;
+  bool held_ = false;
   // Of the first one.
   bool sent_ = false;
   bool lost_answer_ = false;  // the server may have done what an earlier request requested

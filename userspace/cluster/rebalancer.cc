@@ -8,12 +8,10 @@
 #include <algorithm>
 #include <chrono>
 #include <random>
-#include <set>
 #include <utility>
 #include <variant>
 
 #include "cluster/rebalance_policy.h"
-#include "rebalance/rebalance.h"
 
 namespace forestall::cluster {
 namespace {
@@ -111,28 +109,44 @@ Result<void> Rebalancer::step(int stop_fd, Duration longest) {
   advance();
   follow_election();
   poll_reports();
-  report_evictions();
-  if (phase_ == RunPhase::idle && !finished_ && leads() && clock_.now() >= next_cycle_) {
-    begin_cycle();
-  }
-  if (phase_ == RunPhase::listing && lister_.done()) plan();
-  if (phase_ == RunPhase::evicting && evictions_.done()) {
+  // What it sends may end the plan, for instance because another process may lead meanwhile.
+  do {
+    advance();
     report_evictions();
-    end_cycle();
-  }
-  advance();
+  } while (change_phase());
   if (finished_) return {};
   std::vector<pollfd> fds;
   if (stop_fd >= 0) fds.push_back({stop_fd, POLLIN, 0});
   return client_->wait(fds, std::clamp(due() - clock_.now(), Duration::zero(), longest));
 }
 
+// Whether there was something to do.
+bool Rebalancer::change_phase() {
+  switch (phase_) {
+    case RunPhase::idle:
+      if (finished_ || !leads() || clock_.now() < next_cycle_) return false;
+      begin_cycle();
+      return true;
+    case RunPhase::listing:
+      if (!lister_.done()) return false;
+      plan();
+      return true;
+    case RunPhase::evicting:
+      if (!evictions_.held() && !evictions_.done()) return false;
+      if (evictions_.held()) {
+        plan_again();
+      } else {
+        end_cycle();
+      }
+      return true;
+  }
+  return false;
+}
+
 MonotonicTime Rebalancer::due() const {
   MonotonicTime first = clock_.now() + std::chrono::hours(1);
   const bool leads_now = leads();
   if (leads_now && phase_ == RunPhase::idle && !finished_) first = std::min(first, next_cycle_);
-  // The rest of the plan may have been dropped since the last step.
-  if (phase_ == RunPhase::evicting && evictions_.done()) first = clock_.now();
   if (leads_now && uses_reports_ && !reads_reports_) first = std::min(first, next_reports_);
   const auto end = election_ && leads_now ? election_->leads_until() : std::nullopt;
   const auto election = election_sender_ ? election_sender_->due() : std::nullopt;
@@ -209,46 +223,40 @@ void Rebalancer::plan() {
   if (!lister_.failure().empty()) return fail_cycle(lister_.failure());
   rebalance::Snapshot snapshot = lister_.take(wall_ns());
   if (uses_reports_) add_reports(snapshot);
-  const auto policy = read_policy(options_.policy_file, options_.policy, options_.compat,
-                                  &snapshot.priority_classes);
+  auto policy = read_policy(options_.policy_file, options_.policy, options_.compat,
+                            &snapshot.priority_classes);
   if (!policy) return fail_cycle(policy.error().text());
-  const rebalance::RebalancePlan plan = rebalance::rebalance(*policy, snapshot, history_);
+  CyclePlan::Texts texts;
+  for (const rebalance::Snapshot& each : reports_) texts.push_back(each.texts);
+  cycle_.emplace(*std::move(policy), std::move(snapshot), std::move(texts), history_);
+  CyclePlan::Made made = cycle_->make(refused_, clock_.now());
   ++counts_.made;
-  std::vector<PlannedEviction> planned = evictions_of(plan, snapshot);
-  log_plan(plan, planned.size());
+  for (const auto& [eviction, why] : made.refused) log_eviction(eviction, "refused-by-plan", why);
+  log_plan(made.plan, made.evictions.size());
   planned_.clear();
-  for (const PlannedEviction& each : planned) {
-    planned_.push_back(each.pod.pod_namespace + '/' + each.pod.name);
-  }
   phase_ = RunPhase::evicting;
+  remember(made);
   if (options_.dry_run) {
-    for (const PlannedEviction& each : planned) log_eviction(each, "dry-run", "");
+    for (const PlannedEviction& each : made.evictions) log_eviction(each, "dry-run", "");
     return;
   }
-  if (plan.history) history_ = *plan.history;
-  evictions_.begin(std::move(planned), lister_.begun());
+  evictions_.begin(std::move(made.evictions), lister_.begun(), cycle_->may_make_again());
 }
 
-std::vector<PlannedEviction> Rebalancer::evictions_of(const rebalance::RebalancePlan& plan,
-                                                      const rebalance::Snapshot& snapshot) {
-  std::vector<PlannedEviction> planned;
-  std::set<std::size_t> pods;
-  for (const rebalance::PodEviction& each : plan.evictions) {
-    const rebalance::ClusterPod& pod = snapshot.pods[each.pod];
-    PlannedEviction eviction{
-        {std::string(pod.pod_namespace), std::string(pod.name), std::string(pod.uid)},
-        std::string(pod.node),
-        each.profile,
-        each.plugin,
-        each.reason};
-    if (!each.refused.empty()) {
-      log_eviction(eviction, "refused-by-plan", each.refused);
-      continue;
-    }
-    // A plugin may evict a pod twice.
-    if (pods.insert(each.pod).second) planned.push_back(std::move(eviction));
+void Rebalancer::plan_again() {
+  CyclePlan::Made made = cycle_->make(refused_, clock_.now());
+  log_.write(LogLevel::info,
+             LogLine("plan").field("again", true).field("evictions", made.evictions.size()));
+  remember(made);
+  evictions_.resume(std::move(made.evictions), cycle_->may_make_again());
+}
+
+void Rebalancer::remember(const CyclePlan::Made& made) {
+  for (const PlannedEviction& each : made.evictions) {
+    const std::string name = each.pod.pod_namespace + '/' + each.pod.name;
+    if (std::ranges::find(planned_, name) == planned_.end()) planned_.push_back(name);
   }
-  return planned;
+  if (made.plan.history && !options_.dry_run) history_ = *made.plan.history;
 }
 
 // A pod that was not evicted has not moved.
@@ -264,10 +272,13 @@ void Rebalancer::report_evictions() {
   for (const PlanEvictions::Ended& each : evictions_.take_ended()) {
     ++counts_.evictions[each.end];
     log_eviction(each.eviction, to_string(each.end), each.problem);
+    if (cycle_) cycle_->ended(each.eviction.pod.uid);
     // What may have been evicted counts for the pacing, too.
     if (each.end == PlannedEnd::unknown) continue;
     if (each.end != PlannedEnd::evicted) {
       forget_move(each.eviction.pod);
+      if (each.end == PlannedEnd::abandoned) continue;
+      refused_.add(each.eviction.pod.uid, each.problem, clock_.now());
       continue;
     }
     ClusterEvent event;
@@ -312,6 +323,7 @@ void Rebalancer::log_eviction(const PlannedEviction& eviction, std::string_view 
 
 void Rebalancer::end_cycle() {
   phase_ = RunPhase::idle;
+  cycle_.reset();
   if (options_.interval == Duration::zero()) finished_ = true;
 }
 

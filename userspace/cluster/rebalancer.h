@@ -13,9 +13,11 @@
 
 #include "base/boottime_clock.h"
 #include "base/result.h"
+#include "cluster/cycle_plan.h"
 #include "cluster/event_series.h"
 #include "cluster/leader_election.h"
 #include "cluster/plan_evictions.h"
+#include "cluster/refused_pods.h"
 #include "cluster/request_sender.h"
 #include "cluster/snapshot_lister.h"
 #include "exports/log.h"
@@ -64,7 +66,8 @@ class Rebalancer {
   // step() afterwards.
   [[nodiscard]] Result<void> withdraw(Duration longest);
   [[nodiscard]] const PlanCounts& counts() const { return counts_; }
-  // Pods of the last plan, as "namespace/name", in the order of their evictions.
+  // Pods of the last plan, as "namespace/name", in the order of their evictions. What was planned
+  // again after a refusal follows.
   [[nodiscard]] const std::vector<std::string>& planned() const { return planned_; }
 
  private:
@@ -77,10 +80,11 @@ class Rebalancer {
   void follow_election();
   void poll_reports();
   void begin_cycle();
+  [[nodiscard]] bool change_phase();
   void plan();
+  void plan_again();
   void add_reports(rebalance::Snapshot& snapshot) const;
-  [[nodiscard]] std::vector<PlannedEviction> evictions_of(const rebalance::RebalancePlan& plan,
-                                                          const rebalance::Snapshot& snapshot);
+  void remember(const CyclePlan::Made& made);
   void report_evictions();
   void forget_move(const PodTarget& pod);
   void log_plan(const rebalance::RebalancePlan& plan, std::size_t evictions);
@@ -116,6 +120,8 @@ class Rebalancer {
   MonotonicTime next_reports_{};
   bool reads_reports_ = false;
   std::deque<rebalance::Snapshot> reports_;  // the last lists
+  std::optional<CyclePlan> cycle_;           // while it is carried out
+  RefusedPods refused_;
   rebalance::MoveHistory history_;
   PlanCounts counts_;
   std::vector<std::string> planned_;

@@ -55,6 +55,7 @@ EvictionCounts::EvictionCounts(const Policy& policy, const ClusterView& view)
 // terminating, so evicting it again succeeds.
 std::string EvictionCounts::api_refusal(PodIndex index) {
   const ClusterPod& pod = view_.pod(index);
+  if (!pod.refused.empty()) return ignored(pod, std::string(pod.refused));
   const bool terminating = pod.terminating || evicted_[index];
   if (!is_live(pod) || pod.phase == PodPhase::pending || terminating) return "";
   std::vector<std::size_t> selecting;

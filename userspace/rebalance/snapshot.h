@@ -139,6 +139,7 @@ struct ClusterPod {
   bool prefer_no_eviction = false;
   bool mirror = false;
   bool static_pod = false;
+  std::string_view refused;  // what the API server answered to its eviction lately; empty: nothing
   bool local_storage = false;
   bool resource_claims = false;
   std::vector<std::string_view> claims;  // names of PersistentVolumeClaims

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan of one cycle, made again when the API server refused an eviction: for the same state of
+// the cluster, with the refused pods.
+//
+// A plan is sequential. What it decided before a refused eviction stays, and the rest is what the
+// descheduler would do: it counts successes only and tries the next pod.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cluster/plan_evictions.h"
+#include "cluster/refused_pods.h"
+#include "rebalance/plan.h"
+#include "rebalance/policy.h"
+#include "rebalance/snapshot.h"
+
+namespace forestall::cluster {
+
+class CyclePlan {
+ public:
+  // So many plans after the first one: each may take a second or more of CPU in a large cluster.
+  static constexpr int kAgainMax = 100;
+
+  using Texts = std::vector<std::shared_ptr<rebalance::StringPool>>;
+
+  // `texts`: that the snapshot uses besides its own. `history`: of the plans of earlier cycles.
+  CyclePlan(rebalance::Policy policy, rebalance::Snapshot snapshot, Texts texts,
+            rebalance::MoveHistory history)
+      : policy_(std::move(policy)),
+        texts_(std::move(texts)),
+        snapshot_(std::move(snapshot)),
+        history_(std::move(history)) {}
+
+  struct Made {
+    rebalance::RebalancePlan plan;
+    std::vector<PlannedEviction> evictions;  // to carry out; each pod once
+    // That the plan itself refused, with the reasons.
+    std::vector<std::pair<PlannedEviction, std::string>> refused;
+  };
+  // Without evictions that ended() was called for.
+  [[nodiscard]] Made make(RefusedPods& refused, MonotonicTime now);
+  // Whether make() may be called once more.
+  [[nodiscard]] bool may_make_again() const { return made_ <= kAgainMax; }
+  // An eviction of this cycle ended in any way.
+  void ended(const std::string& uid) { ended_.insert(uid); }
+
+ private:
+  const rebalance::Policy policy_;
+  const Texts texts_;
+  rebalance::Snapshot snapshot_;
+  const rebalance::MoveHistory history_;
+  std::set<std::string, std::less<>> ended_;  // UIDs
+  int made_ = 0;
+};
+
+}  // namespace forestall::cluster

@@ -169,20 +169,68 @@ TEST_F(PlanEvictionsTest, SendsNothingAfterThePlanIsDropped) {
   EXPECT_THAT(ended(), ElementsAre("b=abandoned", "a=abandoned"));
 }
 
-TEST_F(PlanEvictionsTest, DoesNotDecideAfterALostAnswer) {
-  begin({"a", "b", "c", "d", "e"});
+std::string pod_text(const std::string& uid, const std::string& more = "") {
+  return R"({"kind":"Pod","metadata":{"uid":")" + uid + '"' + more + "}}";
+}
+
+TEST_F(PlanEvictionsTest, ReadsThePodAfterALostAnswer) {
+  begin({"a", "b", "c", "d"});
   EXPECT_EQ(play(0), "a");
-  EXPECT_EQ(play(404), "a") << "evicted by the first request, or gone";
-  EXPECT_EQ(play(404), "b");
-  EXPECT_EQ(play(504), "c");
-  EXPECT_EQ(play(409, kLaterPod), "c");
+  EXPECT_EQ(play(404), "a");
+  EXPECT_EQ(last_.method, "GET");
+  EXPECT_EQ(last_.target, "/api/v1/namespaces/shop/pods/a");
+  EXPECT_EQ(last_.longest, Duration(seconds(3)));
+  EXPECT_EQ(play(504), "b");
+  EXPECT_EQ(play(200, pod_text("of-a-later-pod")), "b");
+  EXPECT_EQ(play(500, "etcdserver: request timed out"), "c");
+  EXPECT_EQ(play(500), "c") << "the reading is repeated";
+  EXPECT_EQ(play(200, pod_text("uid-c", R"(,"deletionTimestamp":"2026-01-01T00:00:00Z")")), "c");
   EXPECT_EQ(play(0), "d");
-  EXPECT_EQ(play(429, kBudgetRefusal), "d");
-  EXPECT_EQ(play(0), "e");
+  EXPECT_EQ(play(200, pod_text("uid-d")), "d");
+  EXPECT_EQ(last_.method, "GET");
+  EXPECT_EQ(play(201), "d");
+  EXPECT_EQ(last_.method, "POST") << "it was not evicted";
+  EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=evicted", "c=evicted", "d=evicted"));
+}
+
+TEST_F(PlanEvictionsTest, LeavesAPodWhoseAnswersAreLost) {
+  begin({"a", "b", "c"});
+  for (int i = 0; i < PlanEvictions::kLostMax; ++i) {
+    EXPECT_EQ(play(0), "a");
+    EXPECT_EQ(play(200, pod_text("uid-a")), "a");
+  }
+  EXPECT_EQ(play(0), "b");
+  EXPECT_EQ(play(200, pod_text("uid-b")), "b");
+  EXPECT_EQ(play(429, kBudgetRefusal), "b");
+  EXPECT_EQ(play(201), "c");
+  EXPECT_THAT(ended(), ElementsAre("a=unknown", "b=refused-by-budget", "c=evicted"));
+}
+
+TEST_F(PlanEvictionsTest, DoesNotDecideIfThePodCannotBeRead) {
+  begin({"a", "b", "c"});
+  EXPECT_EQ(play(0), "a");
+  EXPECT_EQ(play(403), "a");
+  EXPECT_EQ(play(0), "b");
+  for (int i = 0; i < PlanEvictions::kAttemptsMax; ++i) EXPECT_EQ(play(0), "b");
+  EXPECT_TRUE(evictions_.done()) << "the server does not answer";
+  EXPECT_THAT(ended(), ElementsAre("a=unknown", "b=unknown", "c=abandoned"));
+}
+
+TEST_F(PlanEvictionsTest, ReadsThePodThoughThePlanIsDropped) {
+  begin({"a", "b"});
+  EXPECT_EQ(play(0), "a");
+  evictions_.abandon("the leadership is lost");
   may_evict_ = false;
-  EXPECT_EQ(play(201), "");
-  EXPECT_THAT(ended(),
-              ElementsAre("a=unknown", "b=gone", "c=unknown", "d=refused-by-budget", "e=unknown"));
+  EXPECT_FALSE(evictions_.done());
+  EXPECT_EQ(play(404), "a");
+  EXPECT_THAT(ended(), ElementsAre("b=abandoned", "a=evicted"));
+  may_evict_ = true;
+  begin({"a", "b"});
+  EXPECT_EQ(play(0), "a");
+  evictions_.abandon("the leadership is lost");
+  EXPECT_EQ(play(200, pod_text("uid-a")), "a");
+  EXPECT_TRUE(evictions_.done()) << "it is not evicted again";
+  EXPECT_THAT(ended(), ElementsAre("b=abandoned", "a=unknown")) << "the server may still do it";
 }
 
 TEST_F(PlanEvictionsTest, HoldsAfterAPodThatWasNotEvicted) {

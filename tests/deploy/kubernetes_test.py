@@ -172,7 +172,8 @@ class KubernetesTest(unittest.TestCase):
         listed = {"nodes", "pods", "namespaces", "persistentvolumeclaims", "persistentvolumes",
                   "poddisruptionbudgets", "priorityclasses", "nodereports"}
         self.assertEqual(granted, {(each, "list") for each in listed} |
-                         {("pods/eviction", "create"), ("events", "create"), ("events", "patch"),
+                         {("pods", "get"), ("pods/eviction", "create"),
+                          ("events", "create"), ("events", "patch"),
                           ("leases", "create"), ("leases", "get"), ("leases", "update")})
         self.assertIn("resourceNames:\n  - forestall-rebalance\n", found["Role"])
         pod = found["Deployment"]

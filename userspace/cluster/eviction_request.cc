@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kubernetes/url.h"
+#include "text/json_value.h"
 #include "text/json_writer.h"
 
 namespace forestall::cluster {
@@ -67,6 +68,21 @@ kubernetes::OutgoingRequest deletion_request(const PodTarget& pod) {
   request.target = path_of(pod);
   request.body = std::move(out).take();
   return request;
+}
+
+kubernetes::OutgoingRequest pod_request(const PodTarget& pod) {
+  kubernetes::OutgoingRequest request;
+  request.target = path_of(pod);
+  return request;
+}
+
+Result<bool> is_evicted(std::string_view pod, const std::string& uid) {
+  const auto document = TRY(text::JsonDocument::parse(pod));
+  const text::JsonValue root = document.root();
+  const text::JsonValue metadata = TRY(root.at("metadata"));
+  const std::string its_uid = TRY(metadata.text("uid"));
+  if (its_uid.empty()) return metadata.wrong("expected a uid");
+  return its_uid != uid || TRY(metadata.find("deletionTimestamp")).has_value();
 }
 
 // Two layers of the API server check it, in different words.

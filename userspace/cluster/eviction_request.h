@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that delete a pod, and what their refusals mean. Each names the UID: the server refuses
-// it for a later pod of the same name.
+// Requests that delete a pod, and what their refusals and lost answers mean. Each names the UID:
+// the server refuses it for a later pod of the same name.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "base/result.h"
 #include "kubernetes/api_status.h"
 #include "kubernetes/http_client.h"
 
@@ -23,6 +25,11 @@ struct PodTarget {
                                                            std::optional<std::int64_t> grace);
 // Without regard to PodDisruptionBudgets.
 [[nodiscard]] kubernetes::OutgoingRequest deletion_request(const PodTarget& pod);
+
+[[nodiscard]] kubernetes::OutgoingRequest pod_request(const PodTarget& pod);
+// Of the pod with this name, as the API server has it: whether it is another one, or terminates.
+// Errors: it is not a pod.
+[[nodiscard]] Result<bool> is_evicted(std::string_view pod, const std::string& uid);
 
 // A later pod has the name.
 [[nodiscard]] bool is_of_other_pod(const kubernetes::ApiStatus& status);

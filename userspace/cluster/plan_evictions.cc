@@ -11,7 +11,14 @@ namespace forestall::cluster {
 namespace {
 
 constexpr int kNoAccess = 401;
-constexpr int kServerTimeout = 504;  // the request may go on
+
+// Whether the server may have done, or may still do, what was requested: it waited for another
+// process, such as etcd.
+bool may_go_on(const kubernetes::ApiStatus& status) {
+  constexpr int kTimeout = 504;
+  return status.code == kTimeout ||
+         (status.code >= 500 && status.message.find("request timed out") != std::string::npos);
+}
 
 // Whether the same request has no success later.
 bool is_of_pod(int code) {
@@ -58,12 +65,20 @@ void PlanEvictions::abandon(std::string_view why) {
     ended_.push_back({std::move(waiting_.back()), PlannedEnd::abandoned, dropped_why_});
     waiting_.pop_back();
   }
-  // Of a request that was sent the answer follows.
-  if (!waiting_.empty() && !sent_) end(PlannedEnd::abandoned, dropped_why_);
+  // Of a request that was sent the answer follows, or what became of the pod.
+  if (!waiting_.empty() && !sent_ && !verifies_) end(PlannedEnd::abandoned, dropped_why_);
 }
 
 std::optional<KeyedRequest> PlanEvictions::next(MonotonicTime now) {
   if (waiting_.empty() || sent_ || held_ || now < not_before_) return std::nullopt;
+  // What was read decides nothing about other pods, so this process need not lead.
+  if (verifies_) {
+    kubernetes::OutgoingRequest request = pod_request(waiting_.front().pod);
+    request.longest = options_.answer_longest;
+    sent_ = true;
+    ++reads_;
+    return KeyedRequest{waiting_.front().pod.uid, std::move(request)};
+  }
   if (!may_evict_()) {
     abandon("another process may lead");
     return std::nullopt;
@@ -85,12 +100,50 @@ void PlanEvictions::answered(std::string_view, const kubernetes::ResponseHead& h
                              MonotonicTime now) {
   sent_ = false;
   if (waiting_.empty()) return;
+  if (verifies_) return verified(head, body, failure, now);
   if (!failure && head.code >= 200 && head.code < 300) return end(PlannedEnd::evicted, "");
-  if (failure || head.code == kServerTimeout) lost_answer_ = true;
-  if (failure && head.code < 300) {
-    return try_again(kubernetes::bounded_text(failure->text()), Duration::zero(), now);
+  if (failure && head.code < 300) return lost(kubernetes::bounded_text(failure->text()), now);
+  const kubernetes::ApiStatus status = kubernetes::parse_api_status(head.code, body);
+  if (may_go_on(status)) return lost(status.text(), now);
+  refused(status, head, now);
+}
+
+void PlanEvictions::lost(std::string problem, MonotonicTime now) {
+  lost_answer_ = true;
+  verifies_ = true;
+  problem_ = std::move(problem);
+  not_before_ = now + backoff_.next(chance_());
+}
+
+void PlanEvictions::verified(const kubernetes::ResponseHead& head, std::string_view body,
+                             const std::optional<Error>& failure, MonotonicTime now) {
+  constexpr int kGone = 404;
+  constexpr int kForbidden = 403;
+  if (!failure && head.code == kGone) return end(PlannedEnd::gone, problem_);
+  if (!failure && head.code == 200) {
+    const auto evicted = is_evicted(body, waiting_.front().pod.uid);
+    if (!evicted) return end(PlannedEnd::failed, evicted.error().text());
+    if (*evicted) return end(PlannedEnd::gone, problem_);
+    // The server answers, so it is about the pod: its webhook may be slow.
+    if (attempts_ >= kLostMax || !dropped_why_.empty()) {
+      return failed(problem_, Duration::zero(), now);
+    }
+    verifies_ = false;
+    reads_ = 0;
+    not_before_ = now + backoff_.next(chance_());
+    return;
   }
-  refused(kubernetes::parse_api_status(head.code, body), head, now);
+  const std::string problem = failure ? kubernetes::bounded_text(failure->text())
+                                      : kubernetes::parse_api_status(head.code, body).text();
+  if (!failure && head.code == kForbidden) {
+    return end(PlannedEnd::failed, problem_ + "; the pod cannot be read: " + problem);
+  }
+  if (reads_ < kAttemptsMax) {
+    not_before_ = now + backoff_.next(chance_());
+    return;
+  }
+  end(PlannedEnd::failed, problem);
+  if (dropped_why_.empty()) abandon("the API server does not answer: " + problem);
 }
 
 void PlanEvictions::refused(const kubernetes::ApiStatus& status,
@@ -112,10 +165,8 @@ void PlanEvictions::refused(const kubernetes::ApiStatus& status,
       (status.retry_after ? status.retry_after
                           : kubernetes::parse_retry_after(head.retry_after, head.date))
           .value_or(Duration::zero());
-  // Of a token that ended, or without an answer of the server behind a proxy: it is not of the pod.
-  if (status.code == kNoAccess || status.code == kServerTimeout) {
-    return try_again(std::move(problem), wanted, now);
-  }
+  // Of a token that ended: it is not about the pod.
+  if (status.code == kNoAccess) return try_again(std::move(problem), wanted, now);
   failed(std::move(problem), wanted, now);
 }
 
@@ -140,13 +191,16 @@ void PlanEvictions::try_again(std::string problem, Duration wanted, MonotonicTim
 void PlanEvictions::end(PlannedEnd how, std::string problem) {
   const bool decided = how == PlannedEnd::evicted || how == PlannedEnd::refused ||
                        how == PlannedEnd::refused_by_budget;
-  if (decided || how == PlannedEnd::gone) {
-    failures_ = 0;
-    failure_backoff_.reset();
-  }
-  if (lost_answer_ && !decided) {
+  if (lost_answer_ && how == PlannedEnd::gone) {
+    how = PlannedEnd::evicted;
+    problem = "the answer was lost, and the pod is gone or terminates: " + problem;
+  } else if (lost_answer_ && !decided) {
     how = PlannedEnd::unknown;
     problem = "an answer was lost; then: " + problem;
+  }
+  if (decided || how == PlannedEnd::evicted || how == PlannedEnd::gone) {
+    failures_ = 0;
+    failure_backoff_.reset();
   }
   // What may have been evicted counts as evicted in the rest of the plan.
   held_ =
@@ -154,6 +208,8 @@ void PlanEvictions::end(PlannedEnd how, std::string problem) {
   ended_.push_back({std::move(waiting_.front()), how, std::move(problem)});
   waiting_.pop_front();
   lost_answer_ = false;
+  verifies_ = false;
+  reads_ = 0;
   attempts_ = 0;
   versions_tried_ = false;
   backoff_.reset();

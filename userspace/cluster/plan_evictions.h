@@ -38,7 +38,7 @@ enum class PlannedEnd : std::uint8_t {
   refused_by_budget,  // by a PodDisruptionBudget
   refused,            // the server forbids it or cannot process it
   failed,             // an error of the server
-  unknown,            // evicted or not: an answer was lost, and no later one of the pod decides it
+  unknown,            // evicted or not: an answer was lost, and the pod could not be read
   abandoned,          // the plan ended before
 };
 // "evicted", "refused-by-budget", ...
@@ -48,9 +48,13 @@ class PlanEvictions final : public RequestSource {
  public:
   // A plan that is older is dropped.
   static constexpr Duration kPlanAgeMax = std::chrono::minutes(5);
-  // Requests for one pod, while answers are lost.
+  // Of an answer to next(): that of an eviction, or of a pod that is read.
+  static constexpr std::size_t kAnswerBytesMax = std::size_t{4} << 20;
+  // Requests of one kind for one pod, while the server does not answer.
   static constexpr int kAttemptsMax = 4;
-  // Pods in a row that the server answers with errors, until the plan is dropped.
+  // Evictions of one pod without an answer, while the server answers otherwise.
+  static constexpr int kLostMax = 2;
+  // Pods in a row without a success because of errors of the server, until the plan is dropped.
   static constexpr int kFailuresMax = 3;
 
   struct Options {
@@ -89,6 +93,9 @@ class PlanEvictions final : public RequestSource {
   void end(PlannedEnd how, std::string problem);
   void refused(const kubernetes::ApiStatus& status, const kubernetes::ResponseHead& head,
                MonotonicTime now);
+  void verified(const kubernetes::ResponseHead& head, std::string_view body,
+                const std::optional<Error>& failure, MonotonicTime now);
+  void lost(std::string problem, MonotonicTime now);
   void failed(std::string problem, Duration wanted, MonotonicTime now);
   void try_again(std::string problem, Duration wanted, MonotonicTime now);
 
@@ -101,6 +108,9 @@ class PlanEvictions final : public RequestSource {
   bool held_ = false;
   // Of the first one.
   bool sent_ = false;
+  bool verifies_ = false;  // the next request reads the pod
+  int reads_ = 0;
+  std::string problem_;       // with its eviction, if an answer was lost
   bool lost_answer_ = false;  // the server may have done what an earlier request requested
   int attempts_ = 0;
   bool versions_tried_ = false;

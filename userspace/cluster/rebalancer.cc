@@ -70,7 +70,7 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const BoottimeClock& cl
       events_(options.identity, wall_seconds, chances(), kEventRate),
       list_sender_(*client_, lister_, clock, 1, SnapshotLister::kPageBytesMax),
       report_sender_(*client_, report_lister_, clock, 1, SnapshotLister::kPageBytesMax),
-      eviction_sender_(*client_, evictions_, clock, 1),
+      eviction_sender_(*client_, evictions_, clock, 1, PlanEvictions::kAnswerBytesMax),
       event_sender_(*client_, events_, clock, EventSeries::kRequestsMax),
       next_cycle_(clock.now()),
       next_reports_(clock.now()) {
@@ -273,10 +273,9 @@ void Rebalancer::report_evictions() {
     ++counts_.evictions[each.end];
     log_eviction(each.eviction, to_string(each.end), each.problem);
     if (cycle_) cycle_->ended(each.eviction.pod.uid);
-    // What may have been evicted counts for the pacing, too.
-    if (each.end == PlannedEnd::unknown) continue;
     if (each.end != PlannedEnd::evicted) {
-      forget_move(each.eviction.pod);
+      // What may have been evicted counts for the pacing, too.
+      if (each.end != PlannedEnd::unknown) forget_move(each.eviction.pod);
       if (each.end == PlannedEnd::abandoned) continue;
       refused_.add(each.eviction.pod.uid, each.problem, clock_.now());
       continue;

@@ -81,6 +81,7 @@ class ClusterWithPods {
     holder_ = holder;
     ++version_;
   }
+  void answer_evictions() { server_.send_held(json_answer(201, "{}").bytes); }
   void lose_lease() { lease_code_ = 500; }
   [[nodiscard]] const std::string& url() const { return server_.url(); }
   [[nodiscard]] std::vector<ApiRequest> requests(std::string_view method, std::string_view part) {
@@ -324,6 +325,20 @@ TEST_F(RebalancerTest, OneOfTwoProcessesEvicts) {
   ASSERT_TRUE(run_until({second.get()}, [&] { return second->counts().made > 0; }))
       << "it does not wait for the end of a Lease that was released";
   EXPECT_EQ(cluster.holder(), "second");
+}
+
+TEST_F(RebalancerTest, KeepsTheLeaseWhileAnEvictionIsUnderWay) {
+  ClusterWithPods cluster("abc");
+  cluster.set_evict([](const std::string&) { return ApiAnswer{"", ApiAnswer::Then::hold}; });
+  const auto rebalancer = make(cluster, leading("me"));
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return !cluster.evicted().empty(); }));
+  EXPECT_FALSE(rebalancer->withdraw(milliseconds(200)));
+  EXPECT_EQ(cluster.holder(), "me") << "it expires";
+  cluster.answer_evictions();
+  EXPECT_TRUE(rebalancer->withdraw(test::kPatience));
+  EXPECT_EQ(cluster.holder(), "");
+  EXPECT_EQ(count(*rebalancer, PlannedEnd::evicted), 1U);
+  EXPECT_THAT(cluster.evicted(), ElementsAre("a"));
 }
 
 TEST_F(RebalancerTest, DropsThePlanWhenAnotherProcessTakesTheLease) {

@@ -21,7 +21,9 @@ using exports::LogLine;
 
 // At least; more if the policy compares more.
 constexpr std::size_t kReportListsMin = 6;
-constexpr Duration kReleaseLongest = std::chrono::seconds(5);
+// An eviction that was sent, and what became of its pod. Less than terminationGracePeriodSeconds in
+// scripts/deploy/kubernetes/rebalancer/deployment.yaml.
+constexpr Duration kWithdrawalLongest = std::chrono::seconds(25);
 // An Event for each eviction of a large plan.
 constexpr EventSeries::Rate kEventRate{.burst = 1000, .per_new = std::chrono::milliseconds(100)};
 
@@ -336,20 +338,26 @@ Result<void> Rebalancer::withdraw(Duration longest) {
   const MonotonicTime end = clock_.now() + longest;
   evictions_.abandon("this process ends");
   lister_.cancel();
-  if (election_) election_->release(clock_.now());
+  report_lister_.cancel();
+  bool releases = false;
   while (true) {
     advance();
     client_->advance();
     advance();
     report_evictions();
-    // The answer of an eviction that was sent is part of the record.
-    const bool released = !election_ || election_->released(clock_.now());
+    // Another process leads right after the release: it must not evict at the same time.
+    if (election_ && evictions_.done() && !releases) {
+      releases = true;
+      election_->release(clock_.now());
+      advance();
+    }
+    const bool released = !election_ || (releases && election_->released(clock_.now()));
     if (evictions_.done() && released && events_.all_reported()) return {};
     const MonotonicTime now = clock_.now();
     if (now >= end) return error("the API server has not answered in time");
     MonotonicTime next = end;
     const auto election = election_sender_ ? election_sender_->due() : std::nullopt;
-    for (const auto& each : {election, event_sender_.due()}) {
+    for (const auto& each : {election, eviction_sender_.due(), event_sender_.due()}) {
       if (each) next = std::min(next, *each);
     }
     TRY(client_->wait({}, std::max(next - now, Duration::zero())));
@@ -370,7 +378,7 @@ Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log,
     TRY(rebalancer->step(stop_fd, std::chrono::hours(1)));
   }
   log.write(LogLevel::info, LogLine("stop"));
-  if (const auto ended = rebalancer->withdraw(kReleaseLongest); !ended) {
+  if (const auto ended = rebalancer->withdraw(kWithdrawalLongest); !ended) {
     log.write(LogLevel::warning,
               LogLine("stop")
                   .field("problem", ended.error().text())

@@ -62,8 +62,8 @@ class Rebalancer {
   [[nodiscard]] Result<void> step(int stop_fd, Duration longest);
   // Without an interval: whether the plan is over.
   [[nodiscard]] bool finished() const { return finished_; }
-  // Drops the rest of the plan and gives the leadership up. Errors: not done within `longest`. No
-  // step() afterwards.
+  // Drops the rest of the plan and gives the leadership up after the eviction that was sent. Errors:
+  // not done within `longest`; if the eviction was not, the Lease stays. No step() afterwards.
   [[nodiscard]] Result<void> withdraw(Duration longest);
   [[nodiscard]] const PlanCounts& counts() const { return counts_; }
   // Pods of the last plan, as "namespace/name", in the order of their evictions. What was planned

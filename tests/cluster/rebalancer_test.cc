@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -175,6 +176,18 @@ class ClusterWithPods {
   test::FakeApiServer server_;  // last: its thread uses the above
 };
 
+// Jumps, as CLOCK_BOOTTIME after a suspend of the host.
+class JumpingClock final : public Clock {
+ public:
+  [[nodiscard]] MonotonicTime now() const override {
+    return SystemClock().now() + Duration(jumped_.load());
+  }
+  void jump(Duration by) { jumped_ += by.count(); }
+
+ private:
+  std::atomic<Duration::rep> jumped_{0};
+};
+
 class RebalancerTest : public ::testing::Test {
  protected:
   std::unique_ptr<Rebalancer> make(ClusterWithPods& cluster, RebalancerOptions options = {}) {
@@ -183,6 +196,15 @@ class RebalancerTest : public ::testing::Test {
     options.policy_file = "policy.yaml";
     if (options.identity.empty()) options.identity = "me";
     return Rebalancer::create(options, clock_, log_).value();
+  }
+  // As make(), by another clock.
+  std::unique_ptr<Rebalancer> make_with(const Clock& clock, ClusterWithPods& cluster,
+                                        RebalancerOptions options) {
+    options.access.server = cluster.url();
+    options.policy = kOldPods;
+    options.policy_file = "policy.yaml";
+    options.identity = "me";
+    return Rebalancer::create(options, clock, log_).value();
   }
   static RebalancerOptions leading(const std::string& identity, Duration lease = seconds(20),
                                    Duration renew = seconds(10)) {
@@ -368,6 +390,23 @@ TEST_F(RebalancerTest, DropsThePlanWhenTheLeaseCannotBeRenewed) {
   ASSERT_TRUE(run_until({rebalancer.get()},
                         [&] { return count(*rebalancer, PlannedEnd::abandoned) == 1; }));
   EXPECT_THAT(cluster.evicted(), ElementsAre("a", "b"));
+}
+
+TEST_F(RebalancerTest, EndsRightAfterAPlanThatIsDropped) {
+  ClusterWithPods cluster("abc");
+  JumpingClock clock;
+  cluster.set_evict([&clock](const std::string&) {
+    clock.jump(PlanEvictions::kPlanAgeMax);
+    return json_answer(201, "{}");
+  });
+  const auto rebalancer = make_with(clock, cluster, {});
+  const MonotonicTime begin = clock_.now();
+  while (!rebalancer->finished() && clock_.now() - begin < test::kPatience) {
+    EXPECT_TRUE(rebalancer->step(-1, test::kPatience));
+  }
+  EXPECT_LT(clock_.now() - begin, test::kPatience) << "the dropped plan wakes it";
+  EXPECT_EQ(count(*rebalancer, PlannedEnd::evicted), 1U);
+  EXPECT_EQ(count(*rebalancer, PlannedEnd::abandoned), 2U);
 }
 
 TEST_F(RebalancerTest, RepeatsThePlanAtTheInterval) {

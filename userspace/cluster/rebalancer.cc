@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/boottime_clock.h"
 #include "cluster/rebalance_policy.h"
 
 namespace forestall::cluster {
@@ -54,9 +55,8 @@ Duration eviction_longest(const std::optional<LeaseOptions>& lease) {
 
 }  // namespace
 
-Rebalancer::Rebalancer(const RebalancerOptions& options, const BoottimeClock& clock,
-                       exports::Log& log, std::unique_ptr<kubernetes::HttpClient> client,
-                       rebalance::Policy policy)
+Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exports::Log& log,
+                       std::unique_ptr<kubernetes::HttpClient> client, rebalance::Policy policy)
     : options_(options),
       clock_(clock),
       log_(log),
@@ -82,8 +82,7 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const BoottimeClock& cl
 }
 
 Result<std::unique_ptr<Rebalancer>> Rebalancer::create(const RebalancerOptions& options,
-                                                       const BoottimeClock& clock,
-                                                       exports::Log& log) {
+                                                       const Clock& clock, exports::Log& log) {
   rebalance::Policy policy =
       TRY(read_policy(options.policy_file, options.policy, options.compat, nullptr));
   TRY(check_policy_sources(policy));

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/boottime_clock.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "cluster/cycle_plan.h"
 #include "cluster/event_series.h"
@@ -51,10 +51,11 @@ class Rebalancer {
   // NodePressure requires several reports of a node, and each list has only the last one.
   static constexpr Duration kReportsInterval = std::chrono::seconds(30);
 
-  // `log` and `clock` outlive this. Errors: of the policy; libcurl cannot be used. A leader whose
-  // clock stopped while the host was suspended would be a second one.
+  // `log` and `clock` outlive this. `clock` counts while the host is suspended (BoottimeClock): a
+  // leader whose clock stopped would be a second one. Errors: of the policy; libcurl cannot be
+  // used.
   static Result<std::unique_ptr<Rebalancer>> create(const RebalancerOptions& options,
-                                                    const BoottimeClock& clock, exports::Log& log);
+                                                    const Clock& clock, exports::Log& log);
   Rebalancer(const Rebalancer&) = delete;
   Rebalancer& operator=(const Rebalancer&) = delete;
 
@@ -62,8 +63,9 @@ class Rebalancer {
   [[nodiscard]] Result<void> step(int stop_fd, Duration longest);
   // Without an interval: whether the plan is over.
   [[nodiscard]] bool finished() const { return finished_; }
-  // Drops the rest of the plan and gives the leadership up after the eviction that was sent. Errors:
-  // not done within `longest`; if the eviction was not, the Lease stays. No step() afterwards.
+  // Drops the rest of the plan and gives the leadership up after the eviction that was sent.
+  // Errors: not done within `longest`; if the eviction was not, the Lease stays. No step()
+  // afterwards.
   [[nodiscard]] Result<void> withdraw(Duration longest);
   [[nodiscard]] const PlanCounts& counts() const { return counts_; }
   // Pods of the last plan, as "namespace/name", in the order of their evictions. What was planned
@@ -73,7 +75,7 @@ class Rebalancer {
  private:
   enum class RunPhase : std::uint8_t { idle, listing, evicting };
 
-  Rebalancer(const RebalancerOptions& options, const BoottimeClock& clock, exports::Log& log,
+  Rebalancer(const RebalancerOptions& options, const Clock& clock, exports::Log& log,
              std::unique_ptr<kubernetes::HttpClient> client, rebalance::Policy policy);
   [[nodiscard]] bool leads() const { return !election_ || election_->leads(clock_.now()); }
   void advance();
@@ -95,7 +97,7 @@ class Rebalancer {
   [[nodiscard]] MonotonicTime due() const;
 
   const RebalancerOptions options_;
-  const BoottimeClock& clock_;
+  const Clock& clock_;
   exports::Log& log_;
   const std::unique_ptr<kubernetes::HttpClient> client_;
   const bool uses_metrics_;

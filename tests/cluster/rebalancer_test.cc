@@ -78,6 +78,7 @@ class ClusterWithPods {
     const std::lock_guard lock(mutex_);
     list_code_ = code;
   }
+  void refuse_events() { event_code_ = 403; }
   void take_lease(const std::string& holder) {
     holder_ = holder;
     ++version_;
@@ -117,6 +118,7 @@ class ClusterWithPods {
       if (answer.bytes.starts_with("HTTP/1.1 201")) pods_.erase(name);
       return answer;
     }
+    if (is("/events")) return json_answer(event_code_, "{}");
     if (request.method != "GET") return json_answer(201, "{}");
     if (is("/api/v1/nodes")) return json_answer(200, nodes());
     if (is("/api/v1/pods")) return json_answer(list_code_, pods(request));
@@ -170,6 +172,7 @@ class ClusterWithPods {
   std::set<std::string> pods_;
   Evict evict_ = [](const std::string&) { return json_answer(201, "{}"); };
   int list_code_ = 200;
+  std::atomic<int> event_code_ = 201;
   int lease_code_ = 200;
   int version_ = 0;
   std::string holder_;
@@ -276,6 +279,25 @@ TEST_F(RebalancerTest, DryRunPlansWhatThenHappens) {
   const auto rebalancer = make(cluster);
   ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->finished(); }));
   EXPECT_THAT(cluster.evicted(), ElementsAre("a", "b", "c"));
+}
+
+TEST_F(RebalancerTest, LogsEventsThatAreLost) {
+  ClusterWithPods cluster("ab");
+  cluster.refuse_events();
+  ::testing::internal::CaptureStderr();
+  {
+    exports::Log log(exports::Log::Stream::standard_error, true, exports::LogLevel::warning);
+    RebalancerOptions options;
+    options.access.server = cluster.url();
+    options.policy = kOldPods;
+    options.identity = "me";
+    const auto rebalancer = Rebalancer::create(options, clock_, log).value();
+    EXPECT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->finished(); }));
+    EXPECT_TRUE(rebalancer->withdraw(test::kPatience));
+  }
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(text, HasSubstr("event=events problem=\"403"));
+  EXPECT_THAT(text, HasSubstr("event=events dropped=2"));
 }
 
 TEST_F(RebalancerTest, GoesOnAfterRefusals) {

@@ -22,6 +22,8 @@ using exports::LogLine;
 
 // At least; more if the policy compares more.
 constexpr std::size_t kReportListsMin = 6;
+// Between two attempts to write what waits for room in the log.
+constexpr Duration kLogInterval = std::chrono::milliseconds(10);
 // An eviction that was sent, and what became of its pod. Less than terminationGracePeriodSeconds in
 // scripts/deploy/kubernetes/rebalancer/deployment.yaml.
 constexpr Duration kWithdrawalLongest = std::chrono::seconds(25);
@@ -115,7 +117,8 @@ Result<void> Rebalancer::step(int stop_fd, Duration longest) {
     advance();
     report_evictions();
   } while (change_phase());
-  if (finished_) return {};
+  report_losses();
+  if (finished()) return {};
   std::vector<pollfd> fds;
   if (stop_fd >= 0) fds.push_back({stop_fd, POLLIN, 0});
   return client_->wait(fds, std::clamp(due() - clock_.now(), Duration::zero(), longest));
@@ -149,6 +152,7 @@ MonotonicTime Rebalancer::due() const {
   const bool leads_now = leads();
   if (leads_now && phase_ == RunPhase::idle && !finished_) first = std::min(first, next_cycle_);
   if (leads_now && uses_reports_ && !reads_reports_) first = std::min(first, next_reports_);
+  if (!log_.done()) first = clock_.now() + kLogInterval;
   const auto end = election_ && leads_now ? election_->leads_until() : std::nullopt;
   const auto election = election_sender_ ? election_sender_->due() : std::nullopt;
   for (const auto& each : {list_sender_.due(), report_sender_.due(), eviction_sender_.due(),
@@ -292,11 +296,28 @@ void Rebalancer::report_evictions() {
   }
 }
 
+void Rebalancer::report_losses() {
+  log_.advance();
+  if (log_.dropped() != lines_dropped_) {
+    lines_dropped_ = log_.dropped();
+    log_.write(LogLevel::warning, LogLine("log").field("lines_dropped", lines_dropped_));
+  }
+  if (events_.problem() != events_problem_) {
+    events_problem_ = events_.problem();
+    if (!events_problem_.empty()) {
+      log_.write(LogLevel::warning, LogLine("events").field("problem", events_problem_));
+    }
+  }
+  if (events_.dropped() == events_dropped_) return;
+  events_dropped_ = events_.dropped();
+  log_.write(LogLevel::warning, LogLine("events").field("dropped", events_dropped_));
+}
+
 void Rebalancer::log_plan(const rebalance::RebalancePlan& plan, std::size_t evictions) {
   LogLine line("plan");
   line.field("evictions", evictions);
   if (!plan.skipped.empty()) line.field("skipped", plan.skipped);
-  log_.write(LogLevel::info, line);
+  log_.write(LogLevel::info, std::move(line));
   for (const rebalance::ProfileRun& profile : plan.profiles) {
     for (const rebalance::PluginReport& each : profile.plugins) {
       if (each.error.empty()) continue;
@@ -318,7 +339,7 @@ void Rebalancer::log_eviction(const PlannedEviction& eviction, std::string_view 
       .field("reason", eviction.reason)
       .field("state", state);
   if (!problem.empty()) line.field("problem", problem);
-  log_.write(problem.empty() ? LogLevel::info : LogLevel::warning, line);
+  log_.write(problem.empty() ? LogLevel::info : LogLevel::warning, std::move(line));
 }
 
 void Rebalancer::end_cycle() {
@@ -344,6 +365,7 @@ Result<void> Rebalancer::withdraw(Duration longest) {
     client_->advance();
     advance();
     report_evictions();
+    report_losses();
     // Another process leads right after the release: it must not evict at the same time.
     if (election_ && evictions_.done() && !releases) {
       releases = true;
@@ -351,10 +373,13 @@ Result<void> Rebalancer::withdraw(Duration longest) {
       advance();
     }
     const bool released = !election_ || (releases && election_->released(clock_.now()));
-    if (evictions_.done() && released && events_.all_reported()) return {};
+    if (evictions_.done() && released && events_.all_reported() && log_.done()) return {};
     const MonotonicTime now = clock_.now();
-    if (now >= end) return error("the API server has not answered in time");
-    MonotonicTime next = end;
+    if (now >= end) {
+      return error(evictions_.done() && released ? "not all Events and lines of the log are written"
+                                                 : "the API server has not answered in time");
+    }
+    MonotonicTime next = log_.done() ? end : now + kLogInterval;
     const auto election = election_sender_ ? election_sender_->due() : std::nullopt;
     for (const auto& each : {election, eviction_sender_.due(), event_sender_.due()}) {
       if (each) next = std::min(next, *each);
@@ -378,13 +403,15 @@ Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log,
   }
   log.write(LogLevel::info, LogLine("stop"));
   if (const auto ended = rebalancer->withdraw(kWithdrawalLongest); !ended) {
-    log.write(LogLevel::warning,
-              LogLine("stop")
-                  .field("problem", ended.error().text())
-                  .field("effect", "the Lease stays until it expires, and Events may be missing"));
+    log.write(
+        LogLevel::warning,
+        LogLine("stop")
+            .field("problem", ended.error().text())
+            .field("effect", "the Lease may stay until it expires, and Events may be missing"));
   }
   const PlanCounts& counts = rebalancer->counts();
-  if (rebalancer->finished() && counts.made == 0) return error("no plan was made; see the log");
+  if (options.interval == Duration::zero() && counts.failed > 0)
+    return error("no plan was made; see the log");
   return {};
 }
 

@@ -16,6 +16,7 @@
 #include "cluster/cycle_plan.h"
 #include "cluster/event_series.h"
 #include "cluster/leader_election.h"
+#include "cluster/paced_log.h"
 #include "cluster/plan_evictions.h"
 #include "cluster/refused_pods.h"
 #include "cluster/request_sender.h"
@@ -61,8 +62,8 @@ class Rebalancer {
 
   // One round: waits for work, until `stop_fd` is readable or for at most `longest`, and does it.
   [[nodiscard]] Result<void> step(int stop_fd, Duration longest);
-  // Without an interval: whether the plan is over.
-  [[nodiscard]] bool finished() const { return finished_; }
+  // Without an interval: whether the plan is over, and the log has it.
+  [[nodiscard]] bool finished() const { return finished_ && log_.done(); }
   // Drops the rest of the plan and gives the leadership up after the eviction that was sent.
   // Errors: not done within `longest`; if the eviction was not, the Lease stays. No step()
   // afterwards.
@@ -88,6 +89,7 @@ class Rebalancer {
   void add_reports(rebalance::Snapshot& snapshot) const;
   void remember(const CyclePlan::Made& made);
   void report_evictions();
+  void report_losses();
   void forget_move(const PodTarget& pod);
   void log_plan(const rebalance::RebalancePlan& plan, std::size_t evictions);
   void log_eviction(const PlannedEviction& eviction, std::string_view state,
@@ -98,7 +100,7 @@ class Rebalancer {
 
   const RebalancerOptions options_;
   const Clock& clock_;
-  exports::Log& log_;
+  PacedLog log_;
   const std::unique_ptr<kubernetes::HttpClient> client_;
   const bool uses_metrics_;
   const bool uses_reports_;
@@ -130,6 +132,9 @@ class Rebalancer {
   // As last logged.
   std::string election_problem_;
   std::string holder_;
+  std::string events_problem_;
+  std::uint64_t events_dropped_ = 0;
+  std::uint64_t lines_dropped_ = 0;
 };
 
 // Until a signal can be read from `stop_fd`, a signalfd that does not block, or the only plan is

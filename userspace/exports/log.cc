@@ -129,6 +129,10 @@ void Log::write_text(LogLevel level, const std::string& text) {
   logger_->log(to_spdlog(level), text);
 }
 
+bool Log::has_room() const {
+  return pool_->queue_size() < kQueueLines / 2;
+}
+
 std::uint64_t Log::dropped() const {
   return pool_->overrun_counter();
 }

@@ -48,6 +48,8 @@ class Log {
   void write(LogLevel level, const LogLine& line);
   // Unchanged in every format. REQUIRES: not stamped as JSON.
   void write_text(LogLevel level, const std::string& text);
+  // Whether the queue is not full by far. For what can wait.
+  [[nodiscard]] bool has_room() const;
   // Lines lost because the queue was full.
   [[nodiscard]] std::uint64_t dropped() const;
 

@@ -117,7 +117,8 @@ TEST(ClusterSnapshot, ReadsReportsOfNodesInTheOrderOfTheirTimes) {
       read({report("2026-01-01T00:00:30Z", R"(, "memory": {"capacity": "2Gi", "usage": "1Gi"},
               "memoryStallPercent": {"some": 1.5}, "lastHour": {"oomKills": 2},
               "thresholds": [{"signal": "memory.available", "headroom": "-1Mi",
-                              "growthPerSecond": "-2Ki", "secondsToCrossing": 7.5}],
+                              "growthPerSecond": "-2Ki", "secondsToCrossing": 7.5},
+                             {"signal": "memory.kernel", "headroom": 1}],
               "pods": [{"namespace": "a", "name": "b", "workingSet": "3Mi"},
                        {"namespace": "a", "name": "c", "workingSet": "3Mi",
                         "growthPerSecond": 0}])"),
@@ -130,9 +131,10 @@ TEST(ClusterSnapshot, ReadsReportsOfNodesInTheOrderOfTheirTimes) {
   EXPECT_EQ(newest.some, 1.5);
   EXPECT_EQ(newest.oom_kills, 2);
   EXPECT_EQ(newest.evictions, std::nullopt);
-  ASSERT_THAT(newest.thresholds, SizeIs(1));
+  ASSERT_THAT(newest.thresholds, SizeIs(2));
+  EXPECT_FALSE(newest.thresholds[1].growth) << "unknown";
   EXPECT_EQ(rebalance::counted("memory", newest.thresholds[0].headroom), -(1 << 20));
-  EXPECT_EQ(rebalance::counted("memory", newest.thresholds[0].growth), -2048);
+  EXPECT_EQ(rebalance::counted("memory", newest.thresholds[0].growth.value()), -2048);
   EXPECT_EQ(newest.thresholds[0].seconds, 7.5);
   ASSERT_THAT(newest.pods, SizeIs(2));
   EXPECT_EQ(newest.pods[0].name, "b");

@@ -47,6 +47,11 @@ std::string without_capacity(std::string report) {
   return report.erase(report.find(capacity), capacity.size());
 }
 
+std::string without_growth(std::string report) {
+  const auto begin = report.find(R"(, "growthPerSecond")");
+  return report.erase(begin, report.find_first_of(",}", begin + 1) - begin);
+}
+
 // Three reports, 30 s apart, of which the last one has `text`.
 std::vector<std::string> series(const std::string& node, ReportText text) {
   std::vector<std::string> all;
@@ -172,6 +177,47 @@ TEST(NodePressure, ANodeOfUnknownCapacityIsNoDestination) {
   const World unknown = press(cluster + std::vector{without_capacity(report)});
   ASSERT_EQ(unknown.plan.evictions.size(), 1U);
   EXPECT_NE(unknown.plan.evictions[0].refused, "");
+}
+
+TEST(NodePressure, ANodeOfUnknownGrowthIsNoDestination) {
+  const ReportText crossed{.headroom = "-1", .pods = reported_pod("big", "256Mi")};
+  const std::vector<std::string> cluster = three_nodes() + two_pods() + series("n1", crossed);
+  const std::string report = report_text("n2", {.headroom = "1300Mi"});
+  const World known = press(cluster + std::vector{report});
+  ASSERT_EQ(known.plan.evictions.size(), 1U);
+  EXPECT_EQ(known.plan.evictions[0].refused, "");
+  const World unknown = press(cluster + std::vector{without_growth(report)});
+  ASSERT_EQ(unknown.plan.evictions.size(), 1U);
+  EXPECT_NE(unknown.plan.evictions[0].refused, "");
+}
+
+TEST(NodePressure, FromASourceOfUnknownGrowthOnePodLeaves) {
+  const ReportText crossed{.headroom = "-100Mi",
+                           .pods = reported_pod("a", "60Mi") + "," + reported_pod("b", "50Mi")};
+  std::vector<std::string> reports = series("n1", crossed);
+  const std::vector<std::string> rest =
+      three_nodes() + std::vector{pod_text("a", "n1"), pod_text("b", "n1"), report_text("n2")};
+  EXPECT_THAT(press(rest + reports).evicted(), ElementsAre("a", "b"));
+  reports.back() = without_growth(reports.back());
+  EXPECT_THAT(press(rest + reports).evicted(), ElementsAre("a")) << "the next report decides";
+}
+
+// More than a rebalancer keeps without it.
+TEST(NodePressure, AsManyReportsAsThePolicyRequires) {
+  std::vector<std::string> reports;
+  for (int i = 0; i < 9; ++i) {
+    ReportText text = kSoon;
+    text.time = fmt::format("2026-01-01T11:{:02}:{:02}Z", 55 + i / 2, i % 2 * 30);
+    reports.push_back(report_text("n1", text));
+  }
+  const std::vector<std::string> rest =
+      three_nodes() + two_pods() + std::vector{report_text("n2", {.time = "2026-01-01T11:59:00Z"})};
+  const std::string args = "{consecutiveReports: 9}";
+  EXPECT_THAT(press(rest + reports, args).evicted(), ElementsAre("grows"));
+  reports.erase(reports.begin());
+  const World one_less = press(rest + reports, args);
+  EXPECT_THAT(one_less.evicted(), IsEmpty());
+  EXPECT_THAT(one_less.run().nodes[0].detail, HasSubstr("; in 8 of 9 reports"));
 }
 
 TEST(NodePressure, ADestinationStaysFarFromItsThresholds) {

@@ -54,7 +54,7 @@ Result<rebalance::ReportedThreshold> ObjectReader::reported_threshold(const Valu
   out.signal = TRY(required_text(value, "signal"));
   const Value headroom = TRY(value.at("headroom"));
   out.headroom = TRY(quantity(headroom));
-  out.growth = TRY(quantity_in(value, "growthPerSecond")).value_or(0);
+  out.growth = TRY(quantity_in(value, "growthPerSecond"));
   out.seconds = TRY(number_in(value, "secondsToCrossing", kSecondsMax, "seconds"));
   return out;
 }

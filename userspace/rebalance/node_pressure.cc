@@ -236,14 +236,14 @@ class PressureMover {
     return pods;
   }
 
-  // Whether what left is sufficient. How a stall changes is not predictable: after one pod the
-  // next report decides.
+  // Whether what left is sufficient. How a stall changes is not predictable, nor how the headroom
+  // does if its growth is unknown: after one pod the next report decides.
   [[nodiscard]] bool is_relieved(const PressedNode& node, std::uint64_t evicted) const {
     if (evicted == 0) return false;
     return std::ranges::all_of(node.report->thresholds, [&](const ReportedThreshold& each) {
-      return !is_about_memory(each) ||
-             seconds_until(each.headroom + node.left, each.growth - node.left_growth) >
-                 args_.seconds_to_crossing;
+      if (!is_about_memory(each) || !each.growth) return true;
+      return seconds_until(each.headroom + node.left, *each.growth - node.left_growth) >
+             args_.seconds_to_crossing;
     });
   }
 
@@ -303,8 +303,9 @@ class PressureMover {
         args_.destination_headroom_percent * kPercent * static_cast<double>(*capacity);
     return std::ranges::all_of(node.report->thresholds, [&](const ReportedThreshold& each) {
       if (!is_about_memory(each)) return true;
+      if (!each.growth) return false;  // it may be short soon
       const Nanos headroom = each.headroom - node.booked - usage.of(kMemory);
-      const Nanos growth = each.growth + node.booked_growth + usage.of(kGrowth);
+      const Nanos growth = *each.growth + node.booked_growth + usage.of(kGrowth);
       return headroom > 0 && static_cast<double>(headroom) >= least &&
              seconds_until(headroom, growth) > args_.seconds_to_crossing * kDestinationFactor;
     });

@@ -14,8 +14,9 @@ namespace forestall::rebalance {
 // An eviction threshold of the node, and how far away it is.
 struct ReportedThreshold {
   std::string_view signal;
-  Nanos headroom = 0;             // bytes until it is crossed; not above 0: it is crossed
-  Nanos growth = 0;               // bytes per second by which the headroom falls; may be negative
+  Nanos headroom = 0;  // bytes until it is crossed; not above 0: it is crossed
+  // Bytes per second by which the headroom falls; may be negative; nothing: unknown.
+  std::optional<Nanos> growth;
   std::optional<double> seconds;  // until it is crossed at this growth; nothing: not at all
 };
 

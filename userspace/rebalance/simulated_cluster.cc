@@ -278,12 +278,12 @@ void SimulatedCluster::add_reports(Snapshot& snapshot, const SimulatedNode& node
     report.working_set = bytes_of(kNodeMib - reading.available_mib);
     const double short_of = kStallShare - reading.available_mib / kNodeMib;
     report.full = std::clamp(short_of / kStallShare * kStallMost, 0.0, kStallMost);
-    ReportedThreshold threshold{.signal = "memory.available", .seconds = std::nullopt};
+    const Nanos growth = bytes_of(reading.growth_mib_per_second);
+    ReportedThreshold threshold{
+        .signal = "memory.available", .growth = growth, .seconds = std::nullopt};
     threshold.headroom = bytes_of(reading.available_mib - kEvictionMib);
-    threshold.growth = bytes_of(reading.growth_mib_per_second);
-    if (threshold.growth > 0) {
-      threshold.seconds =
-          static_cast<double>(threshold.headroom) / static_cast<double>(threshold.growth);
+    if (growth > 0) {
+      threshold.seconds = static_cast<double>(threshold.headroom) / static_cast<double>(growth);
     }
     report.thresholds.push_back(threshold);
     if (i + 1 == node.readings.size()) {

@@ -107,6 +107,25 @@ TEST(ClusterSnapshot, ReadsPrometheusVectors) {
               HasSubstr("expected query results to be of type \"vector\", got \"matrix\""));
 }
 
+TEST(ClusterSnapshot, ReadsWhenAPodWasDeleted) {
+  const auto pod = [](const std::string& name, const std::string& metadata) {
+    return R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "a", "name": ")" +
+           name + '"' + metadata + "}}";
+  };
+  const rebalance::Snapshot snapshot =
+      read({pod("a", ""), pod("b", R"(, "deletionTimestamp": "1970-01-01T00:01:00Z")"),
+            pod("c", R"(, "deletionGracePeriodSeconds": 20,
+                        "deletionTimestamp": "1970-01-01T00:01:00Z")"),
+            pod("d", R"(, "deletionTimestamp": "soon", "deletionGracePeriodSeconds": 1)")});
+  ASSERT_THAT(snapshot.pods, SizeIs(4));
+  EXPECT_FALSE(snapshot.pods[0].terminating || snapshot.pods[0].deleted_ns);
+  EXPECT_TRUE(snapshot.pods[1].terminating);
+  EXPECT_EQ(snapshot.pods[1].deleted_ns, 60'000'000'000);
+  EXPECT_EQ(snapshot.pods[2].deleted_ns, 40'000'000'000);
+  EXPECT_TRUE(snapshot.pods[3].terminating);
+  EXPECT_EQ(snapshot.pods[3].deleted_ns, std::nullopt);
+}
+
 TEST(ClusterSnapshot, ReadsReportsOfNodesInTheOrderOfTheirTimes) {
   const auto report = [](const std::string& time, const std::string& more) {
     return R"({"apiVersion": "forestall.dev/v1alpha1", "kind": "NodeReport", "metadata": {"name":

@@ -42,6 +42,11 @@ std::string reported_pod(const std::string& name, const std::string& size,
       name, size, growth);
 }
 
+std::string with_uid(const std::string& name, const std::string& size) {
+  std::string pod = reported_pod(name, size);
+  return pod.insert(1, fmt::format(R"("uid": "uid-{}", )", name));
+}
+
 std::string without_capacity(std::string report) {
   const std::string capacity = R"("capacity": "4Gi",)";
   return report.erase(report.find(capacity), capacity.size());
@@ -218,6 +223,66 @@ TEST(NodePressure, AsManyReportsAsThePolicyRequires) {
   const World one_less = press(rest + reports, args);
   EXPECT_THAT(one_less.evicted(), IsEmpty());
   EXPECT_THAT(one_less.run().nodes[0].detail, HasSubstr("; in 8 of 9 reports"));
+}
+
+// It is evicted, and its memory is in the report until it ends.
+TEST(NodePressure, APodThatTerminatesCountsAsLeaving) {
+  const ReportText crossed{.headroom = "-100Mi",
+                           .pods = with_uid("a", "150Mi") + "," + with_uid("b", "50Mi")};
+  const auto evicted = [&](const std::string& metadata) {
+    return press(three_nodes() +
+                 std::vector{pod_text("a", "n1", {.metadata = metadata}), pod_text("b", "n1")} +
+                 series("n1", crossed) + std::vector{report_text("n2")});
+  };
+  EXPECT_THAT(evicted("").evicted(), ElementsAre("a"));
+  const World soon =
+      evicted(R"(, "deletionTimestamp": "2026-01-01T12:00:20Z", "deletionGracePeriodSeconds": 30)");
+  EXPECT_THAT(soon.evicted(), IsEmpty());
+  EXPECT_THAT(soon.run().nodes[0].detail, HasSubstr("; 1 pods leave with 150 MiB"));
+  EXPECT_THAT(evicted(R"(, "deletionTimestamp": "2026-01-01T11:49:59Z")").evicted(),
+              ElementsAre("b"))
+      << "a finalizer keeps it";
+  EXPECT_THAT(
+      evicted(
+          R"(, "deletionTimestamp": "2026-01-02T11:00:00Z", "deletionGracePeriodSeconds": 86400)")
+          .evicted(),
+      ElementsAre("b"))
+      << "its grace period is a day";
+}
+
+TEST(NodePressure, APodThatEndedSinceTheReportCountsAsLeaving) {
+  const ReportText crossed{.headroom = "-100Mi",
+                           .pods = with_uid("gone", "120Mi") + "," + with_uid("b", "50Mi")};
+  const std::vector<std::string> rest =
+      three_nodes() + std::vector{pod_text("b", "n1")} + std::vector{report_text("n2")};
+  EXPECT_THAT(press(rest + series("n1", crossed)).evicted(), IsEmpty());
+  ReportText more = crossed;
+  more.headroom = "-130Mi";
+  EXPECT_THAT(press(rest + series("n1", more)).evicted(), ElementsAre("b"))
+      << "it does not suffice";
+}
+
+// The kubelet's UID of it is not that of the API server.
+TEST(NodePressure, AStaticPodDoesNotLeave) {
+  std::string etcd = with_uid("etcd", "2Gi");
+  etcd.replace(etcd.find("uid-etcd"), 8, "0123abcd");
+  const ReportText crossed{.headroom = "-100Mi", .pods = etcd + "," + with_uid("b", "150Mi")};
+  const char* const mirror = R"(, "annotations": {"kubernetes.io/config.mirror": "0123abcd"})";
+  EXPECT_THAT(press(three_nodes() +
+                    std::vector{pod_text("etcd", "n1", {.metadata = mirror}), pod_text("b", "n1"),
+                                report_text("n2")} +
+                    series("n1", crossed))
+                  .evicted(),
+              ElementsAre("b"));
+}
+
+TEST(NodePressure, WhileAPodLeavesAStallMovesNoOther) {
+  const ReportText stalls{.full = "10.5",
+                          .pods = with_uid("gone", "1Mi") + "," + with_uid("b", "50Mi")};
+  EXPECT_THAT(press(three_nodes() + std::vector{pod_text("b", "n1")} + series("n1", stalls) +
+                    std::vector{report_text("n2")})
+                  .evicted(),
+              IsEmpty());
 }
 
 TEST(NodePressure, ADestinationStaysFarFromItsThresholds) {

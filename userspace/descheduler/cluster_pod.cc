@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/saturating.h"
 #include "descheduler/cluster_objects.h"
 #include "rebalance/pod_resources.h"
 
@@ -53,7 +54,8 @@ Result<std::int32_t> number32(const JsonValue& value) {
 }  // namespace
 
 Result<void> ObjectReader::pod_metadata(const Value& metadata, ClusterPod& pod) {
-  return metadata.each_member([&](std::string_view key, const Value& value) -> Result<void> {
+  std::int64_t grace = 0;  // seconds
+  const auto read_member = [&](std::string_view key, const Value& value) -> Result<void> {
     if (value.is_null()) return {};
     if (key == "name") {
       pod.name = TRY(text(value));
@@ -69,6 +71,9 @@ Result<void> ObjectReader::pod_metadata(const Value& metadata, ClusterPod& pod) 
       pod.created_ns = TRY(time(value));
     } else if (key == "deletionTimestamp") {
       pod.terminating = true;
+      if (const auto end = time(value)) pod.deleted_ns = *end;
+    } else if (key == "deletionGracePeriodSeconds") {
+      if (const auto seconds = value.integer()) grace = *seconds;
     } else if (key == "ownerReferences") {
       const auto add_owner = [&](const Value& item) -> Result<void> {
         rebalance::PodOwner& owner = pod.owners.emplace_back();
@@ -80,7 +85,14 @@ Result<void> ObjectReader::pod_metadata(const Value& metadata, ClusterPod& pod) 
       TRY(value.each(add_owner));
     }
     return {};
-  });
+  };
+  TRY(metadata.each_member(read_member));
+  // deletionTimestamp is when the grace period ends.
+  constexpr std::int64_t kGraceMax = std::int64_t{366} * 24 * 3600;
+  const std::int64_t grace_ns =
+      std::clamp<std::int64_t>(grace, 0, kGraceMax) * rebalance::kNanosPerUnit;
+  if (pod.deleted_ns) pod.deleted_ns = saturating_subtract(*pod.deleted_ns, grace_ns);
+  return {};
 }
 
 Result<void> ObjectReader::pod_volume(const Value& volume, ClusterPod& pod) {

@@ -18,6 +18,9 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // A destination must be so many times as far from its thresholds as what makes a source.
 constexpr double kDestinationFactor = 2;
 constexpr double kPercent = 0.01;
+// For so long after its deletion a pod counts as one that leaves: finalizers, or a grace period of
+// hours, may keep it.
+constexpr std::int64_t kLeavingSeconds = 600;
 // Growth of a pod, in Rooms::usage.
 constexpr std::string_view kGrowth = "growth";
 
@@ -87,7 +90,8 @@ struct PressedNode {
   NodeIndex node = 0;
   const NodeReport* report = nullptr;  // the newest; null: unknown
   Verdict verdict;
-  // Of evicted pods, and of pods that are expected here.
+  std::uint64_t leaving = 0;  // pods of earlier plans, or deleted otherwise, that the report has
+  // Of those and of evicted pods, and of pods that are expected here.
   Nanos left = 0;
   Nanos left_growth = 0;
   Nanos booked = 0;
@@ -163,11 +167,48 @@ class PressureMover {
                     std::to_string(args_.consecutive_reports) + " reports";
       if (series < args_.consecutive_reports) return;
       out.node_class = NodeClass::source;
+      count_leaving(pressed);
+      if (pressed.leaving > 0) {
+        out.detail +=
+            "; " + std::to_string(pressed.leaving) + " pods leave with " + mib_text(pressed.left);
+      }
       sources_.push_back(std::move(pressed));
     } else if (!session_.view().node(node).unschedulable && has_memory_threshold(newest)) {
       out.node_class = NodeClass::destination;
       destinations_.push_back(std::move(pressed));
     }
+  }
+
+  // What the report still has of pods that terminate, and of those that ended since. Without it
+  // more pods would be evicted until the next reports.
+  void count_leaving(PressedNode& node) const {
+    std::unordered_map<std::string_view, const ClusterPod*> present;
+    // The API server has another UID of a static pod than the kubelet.
+    std::unordered_map<std::string_view, const ClusterPod*> mirrors;
+    for (const PodIndex each : session_.view().pods_on(node.node)) {
+      const ClusterPod& pod = session_.view().pod(each);
+      present.emplace(pod.uid, &pod);
+      if (pod.mirror) mirrors.emplace(pod.name, &pod);
+    }
+    for (const ReportedPod& each : node.report->pods) {
+      if (each.uid.empty()) continue;
+      const auto mirror = mirrors.find(each.name);
+      if (mirror != mirrors.end() && mirror->second->pod_namespace == each.pod_namespace) continue;
+      const auto found = present.find(each.uid);
+      const bool stays =
+          found != present.end() && is_live(*found->second) && !leaves_soon(*found->second);
+      if (stays) continue;
+      ++node.leaving;
+      node.left += each.working_set;
+      node.left_growth += each.growth.value_or(0);
+    }
+  }
+
+  [[nodiscard]] bool leaves_soon(const ClusterPod& pod) const {
+    if (!pod.terminating || !pod.deleted_ns) return false;
+    const Nanos age = Nanos{session_.view().now_ns()} - *pod.deleted_ns;
+    const Nanos longest = Nanos{kLeavingSeconds} * kNanosPerUnit;
+    return age <= longest && age >= -longest;
   }
 
   static bool has_memory_threshold(const NodeReport& report) {
@@ -239,7 +280,7 @@ class PressureMover {
   // Whether what left is sufficient. How a stall changes is not predictable, nor how the headroom
   // does if its growth is unknown: after one pod the next report decides.
   [[nodiscard]] bool is_relieved(const PressedNode& node, std::uint64_t evicted) const {
-    if (evicted == 0) return false;
+    if (evicted + node.leaving == 0) return false;
     return std::ranges::all_of(node.report->thresholds, [&](const ReportedThreshold& each) {
       if (!is_about_memory(each) || !each.growth) return true;
       return seconds_until(each.headroom + node.left, *each.growth - node.left_growth) >
@@ -250,6 +291,7 @@ class PressureMover {
   // False: the plugin ends.
   bool move_from(PressedNode& node) {
     std::uint64_t evicted = 0;
+    if (is_relieved(node, evicted)) return true;
     for (const PodIndex each : candidates(node)) {
       if (args_.evictions_per_node && evicted >= *args_.evictions_per_node) {
         session_.note_limit("Max number of evictions per node per plugin reached");

@@ -134,8 +134,9 @@ struct ClusterPod {
   std::int64_t created_ns = 0;
   std::optional<std::int64_t> started_ns;
   bool terminating = false;
-  bool evict_annotation = false;  // with any value
-  bool evict_refused = false;     // its value is "false"
+  std::optional<std::int64_t> deleted_ns;  // when it was requested to terminate; nothing: unknown
+  bool evict_annotation = false;           // with any value
+  bool evict_refused = false;              // its value is "false"
   bool prefer_no_eviction = false;
   bool mirror = false;
   bool static_pod = false;

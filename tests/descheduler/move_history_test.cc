@@ -21,6 +21,19 @@ TEST(MoveHistory, ReadsAPlanOrItsHistory) {
   }
 }
 
+TEST(MoveHistory, ReadsWhatIsBooked) {
+  const auto moves = parse_move_history(
+      R"({"moves": [{"owner": "o", "node": "n", "time": "1970-01-01T00:00:01Z", "destination": "d",
+                     "cpu": 250, "memory": 1024, "workingSet": 2048, "growthPerSecond": 3}]})");
+  ASSERT_TRUE(moves) << moves.error().text();
+  const rebalance::Move& move = moves->at(0);
+  EXPECT_EQ(move.destination, "d");
+  EXPECT_EQ(rebalance::counted(rebalance::kCpu, move.cpu), 250);
+  EXPECT_EQ(rebalance::counted(rebalance::kMemory, move.memory), 1024);
+  EXPECT_EQ(rebalance::counted(rebalance::kMemory, move.working_set), 2048);
+  EXPECT_EQ(rebalance::counted(rebalance::kMemory, move.growth), 3);
+}
+
 TEST(MoveHistory, NamesWhatIsWrong) {
   const auto problem = [](const std::string& text) {
     const auto moves = parse_move_history(text);
@@ -30,6 +43,9 @@ TEST(MoveHistory, NamesWhatIsWrong) {
   EXPECT_THAT(problem(R"({"moves": [{"node": "n"}]})"), HasSubstr("moves[0]: 'owner' is missing"));
   EXPECT_THAT(problem(R"({"moves": [{"owner": "o", "node": "n", "time": "noon"}]})"),
               HasSubstr("moves[0].time: expected a time (RFC 3339), found 'noon'"));
+  EXPECT_THAT(problem(R"({"moves": [{"owner": "o", "node": "n", "time": "1970-01-01T00:00:01Z",
+                          "cpu": -1}]})"),
+              HasSubstr("moves[0].cpu: expected an amount, found -1"));
   EXPECT_THAT(problem("[}"), HasSubstr("1:"));
 }
 

@@ -126,6 +126,38 @@ TEST(MoveMemory, NoPodGoesBackToANodeThatItsWorkloadLeft) {
   EXPECT_EQ(destination({move_of("ReplicaSet/rs", "n2", 900)}), "n3");
 }
 
+// A node with room for one pod, which an earlier plan booked.
+TEST(MoveMemory, RoomStaysBookedUntilTheReplacementIsReady) {
+  const auto world = [](int seconds_ago, const std::string& replacement,
+                        const std::string& compat = "fixed") {
+    PodText mover = created(3000, "Job/j");
+    mover.memory = "2000";
+    std::vector<std::string> cluster = nodes() + std::vector{pod_text("p", "n1", mover)};
+    if (!replacement.empty()) cluster.push_back(replacement);
+    Move move = move_of("ReplicaSet/rs", "n1", seconds_ago);
+    move.destination = "n2";
+    move.memory = nanos_of(kMemory, 1500);
+    return paced("", cluster, {move}, compat);
+  };
+  const auto replacement = [](const std::string& node, const std::string& status) {
+    PodText text = created(200);
+    text.memory = "1";
+    text.status = status;
+    return pod_text("replacement", node, text);
+  };
+  const auto evicts = [](const World& of) {
+    return std::ranges::count(of.evicted(), std::string("p")) == 1;
+  };
+  const std::string ready = R"(, "conditions": [{"type": "Ready", "status": "True"}])";
+  EXPECT_FALSE(evicts(world(300, "")));
+  EXPECT_TRUE(evicts(world(600, ""))) << "the time is over";
+  EXPECT_FALSE(evicts(world(300, replacement("", "")))) << "it is not bound";
+  EXPECT_TRUE(evicts(world(300, replacement("n1", "")))) << "it went elsewhere";
+  EXPECT_TRUE(evicts(world(300, replacement("n2", ready))));
+  EXPECT_FALSE(evicts(world(100, replacement("n2", ready)))) << "it was there before the move";
+  EXPECT_TRUE(evicts(world(300, "", "upstream")));
+}
+
 // Random cycles: evicted pods come back with another name where the plan sent them, or elsewhere.
 TEST(MoveMemory, InFixedModeNoPodIsMovedTwiceWithinTheMemory) {
   constexpr int kCycles = 30;

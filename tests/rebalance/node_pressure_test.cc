@@ -328,6 +328,29 @@ TEST(NodePressure, WhatIsBookedCountsForTheNextPod) {
   EXPECT_EQ(world.plan.evictions[1].refused, "no other node has room for it");
 }
 
+TEST(NodePressure, WhatAnEarlierPlanBookedCounts) {
+  const ReportText crossed{.headroom = "-10Mi", .pods = reported_pod("a", "60Mi")};
+  const std::vector<std::string> cluster = three_nodes() + std::vector{pod_text("a", "n1")} +
+                                           series("n1", crossed) +
+                                           std::vector{report_text("n2", {.headroom = "500Mi"})};
+  World world = press(cluster, "{}", "pacing: {memorySeconds: 3600}, ");
+  ASSERT_THAT(world.evicted(), ElementsAre("a"));
+  ASSERT_TRUE(world.plan.history);
+  const Move booked = world.plan.history->at(0);
+  EXPECT_EQ(booked.destination, "n2");
+  EXPECT_EQ(counted(kMemory, booked.working_set), 60 << 20);
+  Move earlier = booked;
+  earlier.owner = "another";
+  earlier.time_ns = kNow - std::int64_t{60} * kNanosPerUnit;
+  const auto evicts = [&world](const Move& move) {
+    world.plan = rebalance(world.policy, world.snapshot, {move});
+    return !world.evicted().empty();
+  };
+  EXPECT_FALSE(evicts(earlier)) << "both would be more than a tenth of n2 allows";
+  earlier.time_ns = kNow - kBookingSeconds * kNanosPerUnit;
+  EXPECT_TRUE(evicts(earlier));
+}
+
 TEST(NodePressure, APodWithoutMeasurementStays) {
   const ReportText unknown{.headroom = "-1", .pods = reported_pod("big", "512Mi")};
   const World world =

@@ -9,6 +9,16 @@
 namespace forestall::descheduler {
 namespace {
 
+// 0 if it is missing.
+Result<rebalance::Nanos> read_amount(const text::JsonValue& value, std::string_view key,
+                                     std::string_view resource) {
+  const auto found = TRY(value.find(key));
+  if (!found) return rebalance::Nanos{0};
+  const std::int64_t count = TRY(found->integer());
+  if (count < 0) return found->wrong(fmt::format("expected an amount, found {}", count));
+  return rebalance::nanos_of(resource, count);
+}
+
 Result<rebalance::Move> read_move(const text::JsonValue& value) {
   rebalance::Move move;
   const text::JsonValue owner = TRY(value.at("owner"));
@@ -22,6 +32,11 @@ Result<rebalance::Move> read_move(const text::JsonValue& value) {
   const auto parsed = intake::parse_wall_time(written);
   if (!parsed) return time.wrong(fmt::format("expected a time (RFC 3339), found '{}'", written));
   move.time_ns = *parsed;
+  move.destination = TRY(value.text("destination"));
+  move.cpu = TRY(read_amount(value, "cpu", rebalance::kCpu));
+  move.memory = TRY(read_amount(value, "memory", rebalance::kMemory));
+  move.working_set = TRY(read_amount(value, "workingSet", rebalance::kMemory));
+  move.growth = TRY(read_amount(value, "growthPerSecond", rebalance::kMemory));
   return move;
 }
 

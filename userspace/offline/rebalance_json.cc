@@ -77,10 +77,22 @@ class PlanWriter {
       out_.member("namespace", each.pod_namespace);
       out_.member("pod", each.pod);
       out_.member("time", intake::wall_time_text(each.time_ns));
+      write_booking(each);
       out_.end_object();
     }
     out_.end_list();
     out_.end_object();
+  }
+
+  // In millicores and bytes.
+  void write_booking(const rebalance::Move& move) {
+    using rebalance::counted;
+    if (move.destination.empty()) return;
+    out_.member("destination", move.destination);
+    out_.member("cpu", counted(rebalance::kCpu, move.cpu));
+    out_.member("memory", counted(rebalance::kMemory, move.memory));
+    out_.member("workingSet", counted(rebalance::kMemory, move.working_set));
+    out_.member("growthPerSecond", counted(rebalance::kMemory, move.growth));
   }
 
   // By name, if there are any.

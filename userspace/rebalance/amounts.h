@@ -19,6 +19,8 @@ inline constexpr std::int64_t kNanosPerMilli = 1'000'000;
 inline constexpr std::string_view kCpu = "cpu";
 inline constexpr std::string_view kMemory = "memory";
 inline constexpr std::string_view kPods = "pods";
+// Bytes per second by which a measured use of memory grows.
+inline constexpr std::string_view kGrowth = "growth";
 // The resource of a usage that Prometheus reports.
 inline constexpr std::string_view kMetricResource = "MetricResource";
 

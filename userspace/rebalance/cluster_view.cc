@@ -116,6 +116,12 @@ void ClusterView::move(PodIndex index, NodeIndex destination) {
   count_requests(index, destination, 1);
 }
 
+void ClusterView::book(NodeIndex node, const Amounts& request) {
+  for (const Amount& each : request) requests_[node].at(each.resource) += each.nanos;
+  ++live_[node];
+  rooms_[node] = {};
+}
+
 bool ClusterView::counts_as_replica(const ClusterPod& pod) const {
   return !corrects(Correction::min_replicas) || (is_live(pod) && !pod.terminating);
 }

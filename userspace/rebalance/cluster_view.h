@@ -76,6 +76,8 @@ class ClusterView {
   // Counts the requests of an evicted pod at its destination instead of its node. The node's list
   // keeps it until remove().
   void move(PodIndex pod, NodeIndex destination);
+  // Counts requests of a pod that is expected on the node. Before the first move().
+  void book(NodeIndex node, const Amounts& request);
   // Where the pod is at this point of the plan: its node, or its destination; nothing: it is gone.
   [[nodiscard]] std::optional<NodeIndex> place_of(PodIndex pod) const {
     if (places_[pod] == kNowhere) return std::nullopt;

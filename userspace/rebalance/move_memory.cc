@@ -2,6 +2,7 @@
 #include "rebalance/move_memory.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace forestall::rebalance {
 namespace {
@@ -23,6 +24,61 @@ MoveMemory::MoveMemory(const Pacing& pacing, const MoveHistory& history, const C
     moves_.push_back(each);
   }
   before_ = moves_.size();
+  book();
+}
+
+// Each pod of the owner that was created since a move is the replacement of one move, the first one
+// of the first.
+void MoveMemory::book() {
+  std::vector<std::size_t> booked;
+  std::unordered_map<std::string_view, std::vector<PodIndex>> created;  // by owner
+  for (std::size_t i = 0; i < moves_.size(); ++i) {
+    const Nanos age = Nanos{view_.now_ns()} - moves_[i].time_ns;
+    if (moves_[i].destination.empty() || age >= Nanos{kBookingSeconds} * kNanosPerUnit) continue;
+    booked.push_back(i);
+    created.try_emplace(moves_[i].owner);
+  }
+  if (booked.empty()) return;
+  for (PodIndex i = 0; i < view_.snapshot().pods.size(); ++i) {
+    const ClusterPod& pod = view_.pod(i);
+    if (pod.owners.empty() || !is_live(pod) || pod.terminating) continue;
+    const auto found = created.find(pod.owners.front().uid);
+    if (found != created.end()) found->second.push_back(i);
+  }
+  for (auto& [owner, pods] : created) {
+    std::ranges::stable_sort(pods, {}, [&](PodIndex each) { return view_.pod(each).created_ns; });
+  }
+  std::ranges::stable_sort(booked, {}, [&](std::size_t each) { return moves_[each].time_ns; });
+  for (const std::size_t each : booked) book(moves_[each], created.at(moves_[each].owner));
+}
+
+void MoveMemory::book(const Move& move, std::vector<PodIndex>& created) {
+  // Times of creation are whole seconds.
+  const auto replacement = std::ranges::find_if(created, [&](PodIndex each) {
+    return Nanos{view_.pod(each).created_ns} + kNanosPerUnit > move.time_ns;
+  });
+  std::optional<NodeIndex> place;
+  if (replacement != created.end()) {
+    const ClusterPod& pod = view_.pod(*replacement);
+    const bool ready = std::ranges::any_of(pod.conditions, [](const PodCondition& condition) {
+      return condition.type == "Ready" && condition.status == "True";
+    });
+    place = view_.find_node(pod.node);
+    created.erase(replacement);
+    if (ready) return;
+  }
+  const auto node = place ? place : view_.find_node(move.destination);
+  if (!node) return;
+  Booking booking{.node = *node,
+                  .request = std::nullopt,
+                  .working_set = move.working_set,
+                  .growth = move.growth};
+  if (!place) {
+    booking.request.emplace();
+    booking.request->at(kCpu) = move.cpu;
+    booking.request->at(kMemory) = move.memory;
+  }
+  bookings_.push_back(std::move(booking));
 }
 
 const std::vector<std::size_t>* MoveMemory::moves_of(PodIndex pod) const {
@@ -64,12 +120,22 @@ bool MoveMemory::left(PodIndex pod, NodeIndex node) const {
          });
 }
 
-void MoveMemory::add(PodIndex index) {
+void MoveMemory::add(PodIndex index, std::optional<NodeIndex> destination, const Amounts* usage) {
   const ClusterPod& pod = view_.pod(index);
   if (pacing_.memory_seconds == 0 || pod.owners.empty()) return;
   by_owner_[std::string(pod.owners.front().uid)].push_back(moves_.size());
-  moves_.push_back({std::string(pod.owners.front().uid), std::string(pod.node),
-                    std::string(pod.pod_namespace), std::string(pod.name), view_.now_ns()});
+  Move move{std::string(pod.owners.front().uid), std::string(pod.node),
+            std::string(pod.pod_namespace), std::string(pod.name), view_.now_ns()};
+  if (destination) {
+    move.destination = view_.node(*destination).name;
+    move.cpu = pod.request.of(kCpu);
+    move.memory = pod.request.of(kMemory);
+    if (usage != nullptr) {
+      move.working_set = usage->of(kMemory);
+      move.growth = usage->of(kGrowth);
+    }
+  }
+  moves_.push_back(std::move(move));
 }
 
 }  // namespace forestall::rebalance

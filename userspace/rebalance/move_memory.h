@@ -26,6 +26,13 @@ struct Move {
   std::string pod_namespace;
   std::string pod;
   std::int64_t time_ns = 0;  // CLOCK_REALTIME
+  // Where room was booked for its replacement; empty: nowhere.
+  std::string destination = {};
+  // That it requested, and, if measured, used.
+  Nanos cpu = 0;
+  Nanos memory = 0;
+  Nanos working_set = 0;
+  Nanos growth = 0;
 
   friend bool operator==(const Move&, const Move&) = default;
 };
@@ -33,6 +40,19 @@ struct Move {
 using MoveHistory = std::vector<Move>;
 
 inline constexpr std::uint64_t kMemorySeconds = 3600;
+
+// Room that an earlier plan booked stays booked for so long, unless the replacement is ready.
+inline constexpr std::int64_t kBookingSeconds = 600;
+
+// What is expected on a node, because an earlier plan moved a pod there.
+struct Booking {
+  NodeIndex node = 0;
+  // Requests; nothing: the replacement is bound, so they are counted with it.
+  std::optional<Amounts> request;
+  // That no measurement has yet.
+  Nanos working_set = 0;
+  Nanos growth = 0;
+};
 
 struct Pacing {
   // How long a move is remembered. 0: not at all.
@@ -57,19 +77,25 @@ class MoveMemory {
   [[nodiscard]] bool has_moves(PodIndex pod) const { return moves_of(pod) != nullptr; }
   // Whether a pod of this pod's owner left the node within the time, so that none goes back there.
   [[nodiscard]] bool left(PodIndex pod, NodeIndex node) const;
-  // The pod was evicted by this plan.
-  void add(PodIndex pod);
+  // The pod was evicted by this plan, with room for it on `destination`. `usage`: measured; null:
+  // not.
+  void add(PodIndex pod, std::optional<NodeIndex> destination, const Amounts* usage);
+  // Of earlier plans. Where a replacement is bound but not ready, it is booked there.
+  [[nodiscard]] const std::vector<Booking>& bookings() const { return bookings_; }
 
   // All that is remembered, for the next plan.
   [[nodiscard]] const MoveHistory& moves() const { return moves_; }
 
  private:
   [[nodiscard]] const std::vector<std::size_t>* moves_of(PodIndex pod) const;
+  void book();
+  void book(const Move& move, std::vector<PodIndex>& created);
 
   const Pacing pacing_;
   const ClusterView& view_;
   MoveHistory moves_;
   std::size_t before_ = 0;  // so many are of earlier plans
+  std::vector<Booking> bookings_;
   // Found by a part of a text, without a copy of it.
   struct TextHash {
     using is_transparent = void;

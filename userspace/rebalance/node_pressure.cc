@@ -21,8 +21,6 @@ constexpr double kPercent = 0.01;
 // For so long after its deletion a pod counts as one that leaves: finalizers, or a grace period of
 // hours, may keep it.
 constexpr std::int64_t kLeavingSeconds = 600;
-// Growth of a pod, in Rooms::usage.
-constexpr std::string_view kGrowth = "growth";
 
 std::string seconds_text(double seconds) {
   return std::to_string(static_cast<std::int64_t>(seconds)) + " s";
@@ -140,6 +138,12 @@ class PressureMover {
     for (PressedNode& each : destinations_) {
       destination_nodes_.push_back(each.node);
       by_index_.emplace(each.node, &each);
+    }
+    for (const Booking& each : session_.bookings()) {
+      const auto found = by_index_.find(each.node);
+      if (found == by_index_.end()) continue;
+      found->second->booked += each.working_set;
+      found->second->booked_growth += each.growth;
     }
   }
 

@@ -23,7 +23,12 @@ class Cycle {
         nodes_(ready_nodes(view_, policy.node_selector)),
         counts_(policy, view_),
         memory_(pacing_of(policy), history, view_),
-        explain_{options.explain, options.fits_max} {}
+        explain_{options.explain, options.fits_max} {
+    if (!view_.corrects(Correction::room_first)) return;
+    for (const Booking& each : memory_.bookings()) {
+      if (each.request) view_.book(each.node, *each.request);
+    }
+  }
 
   RebalancePlan run() {
     run_all();

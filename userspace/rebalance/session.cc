@@ -171,7 +171,9 @@ EvictResult PluginSession::evict(PodIndex pod, std::string reason, const Rooms* 
           {pod, profile_, run_.plugin, std::move(reason), refusal, destination});
       break;
   }
-  if (result == EvictResult::evicted) memory_.add(pod);
+  if (result == EvictResult::evicted) {
+    memory_.add(pod, destination, rooms == nullptr ? nullptr : rooms->usage);
+  }
   if (destination) view_.move(pod, *destination);
   return result;
 }

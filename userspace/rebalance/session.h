@@ -68,6 +68,8 @@ class PluginSession {
   // The nodes that are processed, in the order of their names.
   [[nodiscard]] std::span<const NodeIndex> nodes() const { return nodes_; }
   [[nodiscard]] PluginReport& run() { return run_; }
+  // Of earlier plans.
+  [[nodiscard]] const std::vector<Booking>& bookings() const { return memory_.bookings(); }
 
   // Records the pod as considered, with all reasons, if the plan is to explain them.
   // `problem` is why it is not considered further; empty: it is.

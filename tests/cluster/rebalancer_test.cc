@@ -204,7 +204,7 @@ class RebalancerTest : public ::testing::Test {
   std::unique_ptr<Rebalancer> make_with(const Clock& clock, ClusterWithPods& cluster,
                                         RebalancerOptions options) {
     options.access.server = cluster.url();
-    options.policy = kOldPods;
+    if (options.policy.empty()) options.policy = kOldPods;
     options.policy_file = "policy.yaml";
     options.identity = "me";
     return Rebalancer::create(options, clock, log_).value();
@@ -253,6 +253,11 @@ TEST_F(RebalancerTest, EvictsWhatThePolicyPlans) {
   EXPECT_THAT(events[0].body, HasSubstr(R"("reason":"PodLifeTime")"));
   EXPECT_THAT(events[0].body, HasSubstr(R"("type":"Normal")"));
   EXPECT_EQ(rebalancer->counts().made, 1U);
+  const std::string metrics = rebalancer->metrics().text();
+  EXPECT_THAT(metrics, HasSubstr(R"(descheduler_pods_evicted_total{namespace="shop",node="n1",)"
+                                 R"(profile="p",result="success",strategy="PodLifeTime"} 3)"));
+  EXPECT_THAT(metrics, HasSubstr("descheduler_loop_duration_seconds_count 1"));
+  EXPECT_THAT(metrics, HasSubstr(R"(forestall_rebalance_plans_total{result="made"} 1)"));
 }
 
 TEST_F(RebalancerTest, EndsRightAfterItsOnlyPlan) {
@@ -493,7 +498,13 @@ TEST(RebalancerOptions, AreThoseOfTheDescheduler) {
   given.run.renew_deadline = "x";
   EXPECT_THAT(rebalancer_options(given, "me").error().text(),
               HasSubstr("--leader-elect-renew-deadline"));
+  given.run.port = "0";
   given.dry_run = true;
+  EXPECT_EQ(rebalancer_options(given, "me")->listen, "");
+  given.run.port = "10258";
+  EXPECT_EQ(rebalancer_options(given, "me")->listen, "0.0.0.0:10258");
+  given.run.bind_address = "::";
+  EXPECT_EQ(rebalancer_options(given, "me")->listen, "[::]:10258");
   EXPECT_FALSE(rebalancer_options(given, "me")->lease) << "a dry run needs no election";
 }
 

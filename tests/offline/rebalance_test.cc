@@ -152,6 +152,40 @@ TEST(RebalanceCommand, NeedsFilesOrACluster) {
               HasSubstr("--descheduling-interval"));
 }
 
+TEST(RebalanceCommand, AcceptsTheArgumentsOfTheDeschedulersDeployment) {
+  const TempTree tree = files();
+  const auto run_with = [&tree](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"rebalance", "--policy-config-file", tree / "policy.yaml"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_forestall(arguments);
+  };
+  const Ran ran =
+      run_with({"--descheduling-interval=5m", "--v=3", "--vmodule=a=1", "--logging-format=json",
+                "--secure-port=10258", "--bind-address=127.0.0.1", "--disable-metrics",
+                "--client-connection-qps=50", "--client-connection-burst=100",
+                "--client-connection-kubeconfig", tree / "missing", "--leader-elect",
+                "--leader-elect-resource-lock=leases", "--otel-sample-rate=0.5",
+                "--otel-fallback-no-op-on-error=true", "--enable-http2=false"});
+  EXPECT_EQ(ran.exit_code, 1) << ran.errors;
+  EXPECT_THAT(ran.errors, HasSubstr("missing")) << "only the kubeconfig is wrong";
+  for (const char* const wrong :
+       {"--feature-gates=EvictionsInBackground=true", "--tls-cert-file=a", "--secure-port=65536",
+        "--leader-elect-resource-lock=endpoints"}) {
+    const Ran refused = run_with({"--kubeconfig", tree / "missing", wrong});
+    EXPECT_EQ(refused.exit_code, 2) << wrong;
+    const std::string name(wrong, std::string_view(wrong).find('='));
+    EXPECT_THAT(refused.errors, HasSubstr(name));
+  }
+}
+
+TEST(RebalanceCommand, APolicyThatIsRefusedIsAMistakeOfTheUser) {
+  const TempTree tree{{"policy.yaml", "profiles:\n- name: q\n  pluginConfig:\n  - name: X\n"}};
+  const Ran ran = run_forestall({"rebalance", "--policy-config-file", tree / "policy.yaml",
+                                 "--kubeconfig", tree / "missing"});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.errors, HasSubstr("policy.yaml:4:11: in profile q: plugin X in pluginConfig"));
+}
+
 TEST(RebalanceCommand, RefusesFilesWithThePlaceOfEachMistake) {
   const TempTree tree{{"policy.yaml", "profiles:\n- name: q\n  pluginConfig:\n  - name: X\n"},
                       {"pods.json", "{\"kind\": \"Pod\"}"}};

@@ -64,8 +64,83 @@ void describe_simulate(CLI::App& command, SimulateOptions& options) {
                    "held it; without, the scheduler places them");
 }
 
+constexpr const char* kGroup = "In a cluster";
+
+// So that the arguments of the descheduler's Deployment do.
+void describe_ineffective(CLI::App& command, RebalanceRunOptions& run, CLI::Option* files) {
+  constexpr const char* kNames[] = {
+      "--v,-v",
+      "--vmodule",
+      "--log-flush-frequency",
+      "--client-connection-qps",
+      "--client-connection-burst",
+      "--otel-collector-endpoint",
+      "--otel-transport-ca-cert",
+      "--otel-service-name",
+      "--otel-trace-namespace",
+      "--otel-sample-rate",
+  };
+  for (const std::string name : kNames) {
+    const std::string shown = name.substr(0, name.find(','));
+    command
+        .add_option_function<std::string>(
+            name, [&run, shown](const std::string&) { run.ineffective.push_back(shown); },
+            "Of the descheduler; without effect")
+        ->option_text("VALUE")
+        ->group(kGroup)
+        ->excludes(files);
+  }
+  for (const std::string name : {"--otel-fallback-no-op-on-error", "--enable-http2"}) {
+    command
+        .add_flag_function(
+            name, [&run, name](std::int64_t) { run.ineffective.push_back(name); },
+            "Of the descheduler; without effect")
+        ->group(kGroup)
+        ->excludes(files);
+  }
+  command
+      .add_option_function<std::string>(
+          "--leader-elect-resource-lock",
+          [&run](const std::string&) {
+            run.ineffective.emplace_back("--leader-elect-resource-lock");
+          },
+          "Of the descheduler; without effect")
+      ->option_text("leases")
+      ->check(CLI::IsMember({"leases"}))
+      ->group(kGroup)
+      ->excludes(files);
+}
+
+void describe_server(CLI::App& command, RebalanceRunOptions& run, CLI::Option* files) {
+  constexpr std::uint64_t kPortMax = 65535;
+  CLI::Option* const port =
+      command
+          .add_option(
+              "--secure-port", run.port,
+              "Port of /metrics, /healthz, /livez and /readyz, over HTTP (default: 0, none)")
+          ->option_text("PORT")
+          ->check(CLI::Range(std::uint64_t{0}, kPortMax))
+          ->group(kGroup)
+          ->excludes(files);
+  command
+      .add_option("--bind-address", run.bind_address,
+                  "IP address of that port (default: 0.0.0.0, all)")
+      ->option_text("ADDRESS")
+      ->group(kGroup)
+      ->needs(port);
+  command.add_flag("--disable-metrics", run.disable_metrics, "No page /metrics")
+      ->group(kGroup)
+      ->excludes(files);
+  command
+      .add_option("--logging-format", run.logging_format,
+                  "text or json (default: text on a terminal, else logfmt)")
+      ->option_text("FORMAT")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->group(kGroup)
+      ->excludes(files);
+}
+
 void describe_run(CLI::App& command, RebalanceRunOptions& run, CLI::Option* files) {
-  constexpr const char* kGroup = "In a cluster";
   const auto add = [&](const char* name, std::string& value, const char* form, const char* help,
                        CLI::Option* needed) {
     CLI::Option* const added =
@@ -73,7 +148,7 @@ void describe_run(CLI::App& command, RebalanceRunOptions& run, CLI::Option* file
     return needed == nullptr ? added->excludes(files) : added->needs(needed);
   };
   CLI::Option* const kubeconfig =
-      add("--kubeconfig", run.kubeconfig, "FILE",
+      add("--kubeconfig,--client-connection-kubeconfig", run.kubeconfig, "FILE",
           "Where the API server is (default: the pod's service account)", nullptr);
   add("--context", run.context, "NAME", "Context of the kubeconfig (default: its current-context)",
       kubeconfig);
@@ -129,6 +204,8 @@ void describe_rebalance(CLI::App& command, CommandLine& line) {
       ->option_text("TIME")
       ->needs(cluster);
   describe_run(command, options.run, cluster);
+  describe_server(command, options.run, cluster);
+  describe_ineffective(command, options.run, cluster);
   CLI::App& simulate = *command.add_subcommand(
       "simulate", "Play a synthetic cluster through policies over hours, side by side");
   // Of the options so far it has none; -o follows later and falls through to the command.

@@ -38,6 +38,11 @@ struct RebalanceRunOptions {
   std::string retry_period;
   std::string lease_name;
   std::string lease_namespace;
+  std::string bind_address;
+  std::string port;  // of /metrics and the probes; empty or 0: none
+  bool disable_metrics = false;
+  std::string logging_format;              // "text", "json"; empty: not given
+  std::vector<std::string> ineffective{};  // options of the descheduler without an effect here
 };
 
 // Of `rebalance`, and of `check-config` with a DeschedulerPolicy.

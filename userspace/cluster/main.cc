@@ -93,7 +93,7 @@ int run_rebalance(const cli::CommandLine& line) {
   if (!stop) return fail(stop.error().text(), cli::kExitFailed);
   exports::Log log(
       exports::Log::Stream::standard_error, true, exports::LogLevel::info, [] {},
-      exports::default_log_format());
+      given.logging_format == "json" ? exports::LogFormat::json : exports::default_log_format());
   const auto ran = run_rebalancer(*options, log, stop->get());
   return ran ? cli::kExitOk : fail(ran.error().text(), cli::kExitFailed);
 }

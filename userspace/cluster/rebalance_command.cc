@@ -40,6 +40,13 @@ Result<LeaseOptions> lease_options(const cli::RebalanceRunOptions& given,
       "longer than --leader-elect-retry-period");
 }
 
+std::string listen_address(const cli::RebalanceRunOptions& given) {
+  if (given.port.empty() || given.port == "0") return "";
+  const std::string address = given.bind_address.empty() ? "0.0.0.0" : given.bind_address;
+  const bool is_v6 = address.find(':') != std::string::npos && !address.starts_with('[');
+  return fmt::format("{}:{}", is_v6 ? '[' + address + ']' : address, given.port);
+}
+
 }  // namespace
 
 Result<RebalancerOptions> rebalancer_options(const cli::RebalanceOptions& given,
@@ -52,6 +59,10 @@ Result<RebalancerOptions> rebalancer_options(const cli::RebalanceOptions& given,
   options.dry_run = given.dry_run;
   TRY(set_duration("--descheduling-interval", given.run.interval, Duration::zero(),
                    options.interval));
+  TRY(checked_policy(options));
+  options.listen = listen_address(given.run);
+  options.metrics_page = !given.run.disable_metrics;
+  options.ineffective = given.run.ineffective;
   // As the descheduler: a dry run needs no election.
   if (!given.run.leader_elect || given.dry_run) return options;
   if (options.interval == Duration::zero()) {

@@ -13,6 +13,7 @@
 
 #include "base/boottime_clock.h"
 #include "cluster/rebalance_policy.h"
+#include "exports/metrics_server.h"
 
 namespace forestall::cluster {
 namespace {
@@ -24,6 +25,8 @@ using exports::LogLine;
 constexpr std::size_t kReportListsMin = 6;
 // Between two attempts to write what waits for room in the log.
 constexpr Duration kLogInterval = std::chrono::milliseconds(10);
+// A step shows the probes that the process works.
+constexpr Duration kStepLongest = RebalanceMetrics::kBeatLongest / 4;
 // An eviction that was sent, and what became of its pod. Less than terminationGracePeriodSeconds in
 // scripts/deploy/kubernetes/rebalancer/deployment.yaml.
 constexpr Duration kWithdrawalLongest = std::chrono::seconds(25);
@@ -83,8 +86,7 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
   election_sender_.emplace(*client_, *election_, clock, 1);
 }
 
-Result<std::unique_ptr<Rebalancer>> Rebalancer::create(const RebalancerOptions& options,
-                                                       const Clock& clock, exports::Log& log) {
+Result<rebalance::Policy> checked_policy(const RebalancerOptions& options) {
   rebalance::Policy policy =
       TRY(read_policy(options.policy_file, options.policy, options.compat, nullptr));
   TRY(check_policy_sources(policy));
@@ -93,6 +95,12 @@ Result<std::unique_ptr<Rebalancer>> Rebalancer::create(const RebalancerOptions& 
                  ": the plugin NodePressure compares several reports of a node; use "
                  "--descheduling-interval");
   }
+  return policy;
+}
+
+Result<std::unique_ptr<Rebalancer>> Rebalancer::create(const RebalancerOptions& options,
+                                                       const Clock& clock, exports::Log& log) {
+  rebalance::Policy policy = TRY(checked_policy(options));
   auto client = TRY(kubernetes::HttpClient::create(options.access));
   return std::unique_ptr<Rebalancer>(
       new Rebalancer(options, clock, log, std::move(client), std::move(policy)));
@@ -206,6 +214,7 @@ void Rebalancer::poll_reports() {
 
 void Rebalancer::begin_cycle() {
   const MonotonicTime begun = clock_.now();
+  cycle_begun_ = begun;
   next_cycle_ = begun + options_.interval;
   phase_ = RunPhase::listing;
   lister_.begin(kinds_for_plan(uses_metrics_, uses_reports_), begun);
@@ -236,13 +245,22 @@ void Rebalancer::plan() {
   cycle_.emplace(*std::move(policy), std::move(snapshot), std::move(texts), history_);
   CyclePlan::Made made = cycle_->make(refused_, clock_.now());
   ++counts_.made;
+  metrics_.plan_made();
+  plugin_times_.clear();
+  for (const rebalance::ProfileRun& profile : made.plan.profiles) {
+    for (const auto& each : profile.plugins) plugin_times_[{profile.name, each.plugin}] = {};
+  }
+  last_end_ = clock_.now();
   for (const auto& [eviction, why] : made.refused) log_eviction(eviction, "refused-by-plan", why);
   log_plan(made.plan, made.evictions.size());
   planned_.clear();
   phase_ = RunPhase::evicting;
   remember(made);
   if (options_.dry_run) {
-    for (const PlannedEviction& each : made.evictions) log_eviction(each, "dry-run", "");
+    for (const PlannedEviction& each : made.evictions) {
+      metrics_.dry_run_eviction(each);
+      log_eviction(each, "dry-run", "");
+    }
     return;
   }
   evictions_.begin(std::move(made.evictions), lister_.begun(), cycle_->may_make_again());
@@ -276,6 +294,7 @@ void Rebalancer::forget_move(const PodTarget& pod) {
 void Rebalancer::report_evictions() {
   for (const PlanEvictions::Ended& each : evictions_.take_ended()) {
     ++counts_.evictions[each.end];
+    measure(each);
     log_eviction(each.eviction, to_string(each.end), each.problem);
     if (cycle_) cycle_->ended(each.eviction.pod.uid);
     if (each.end != PlannedEnd::evicted) {
@@ -296,8 +315,19 @@ void Rebalancer::report_evictions() {
   }
 }
 
+void Rebalancer::measure(const PlanEvictions::Ended& ended) {
+  metrics_.eviction(ended.eviction, ended.end);
+  const MonotonicTime now = clock_.now();
+  plugin_times_[{ended.eviction.profile, ended.eviction.plugin}] += now - last_end_;
+  last_end_ = now;
+}
+
 void Rebalancer::report_losses() {
   log_.advance();
+  metrics_.set_leads(leads());
+  metrics_.set_refused_pods(refused_.size());
+  metrics_.set_losses(log_.dropped(), events_.dropped());
+  metrics_.beat(SystemClock().now());
   if (log_.dropped() != lines_dropped_) {
     lines_dropped_ = log_.dropped();
     log_.write(LogLevel::warning, LogLine("log").field("lines_dropped", lines_dropped_));
@@ -345,11 +375,17 @@ void Rebalancer::log_eviction(const PlannedEviction& eviction, std::string_view 
 void Rebalancer::end_cycle() {
   phase_ = RunPhase::idle;
   cycle_.reset();
+  metrics_.cycle(clock_.now() - cycle_begun_);
+  for (const auto& [names, took] : plugin_times_) {
+    metrics_.plugin(names.first, names.second, took);
+  }
+  plugin_times_.clear();
   if (options_.interval == Duration::zero()) finished_ = true;
 }
 
 void Rebalancer::fail_cycle(const std::string& problem) {
   ++counts_.failed;
+  metrics_.plan_failed();
   log_.write(LogLevel::warning, LogLine("plan").field("problem", problem));
   end_cycle();
 }
@@ -388,6 +424,19 @@ Result<void> Rebalancer::withdraw(Duration longest) {
   }
 }
 
+namespace {
+
+Result<std::unique_ptr<exports::MetricsServer>> serve(const RebalancerOptions& options,
+                                                      const RebalanceMetrics& metrics) {
+  if (options.listen.empty()) return std::unique_ptr<exports::MetricsServer>();
+  return exports::MetricsServer::start(
+      options.listen, [&metrics, page = options.metrics_page](const exports::HttpRequest& request) {
+        return metrics.page(request, page, SystemClock().now());
+      });
+}
+
+}  // namespace
+
 Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log, int stop_fd) {
   const BoottimeClock clock;
   const auto rebalancer = TRY(Rebalancer::create(options, clock, log));
@@ -396,10 +445,14 @@ Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log,
                                 .field("policy", options.policy_file)
                                 .field("dry_run", options.dry_run)
                                 .field("identity", options.identity));
+  for (const std::string& each : options.ineffective) {
+    log.write(LogLevel::info, LogLine("option").field("name", each).field("effect", "none"));
+  }
+  const auto server = TRY(serve(options, rebalancer->metrics()));
   signalfd_siginfo received{};
   while (!rebalancer->finished() &&
          ::read(stop_fd, &received, sizeof received) != sizeof received) {
-    TRY(rebalancer->step(stop_fd, std::chrono::hours(1)));
+    TRY(rebalancer->step(stop_fd, kStepLongest));
   }
   log.write(LogLevel::info, LogLine("stop"));
   if (const auto ended = rebalancer->withdraw(kWithdrawalLongest); !ended) {

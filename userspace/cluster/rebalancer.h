@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -18,6 +19,7 @@
 #include "cluster/leader_election.h"
 #include "cluster/paced_log.h"
 #include "cluster/plan_evictions.h"
+#include "cluster/rebalance_metrics.h"
 #include "cluster/refused_pods.h"
 #include "cluster/request_sender.h"
 #include "cluster/snapshot_lister.h"
@@ -35,8 +37,11 @@ struct RebalancerOptions {
   std::string compat;       // "upstream", "fixed"; empty: as the policy has it
   Duration interval{};      // from the begin of a plan to that of the next; 0: one plan
   bool dry_run = false;
-  std::optional<LeaseOptions> lease;  // nothing: without election; REQUIRES: an interval
-  std::string identity;               // of this process, in Events
+  std::optional<LeaseOptions> lease;       // nothing: without election; REQUIRES: an interval
+  std::string identity;                    // of this process, in Events
+  std::string listen;                      // IP address and port of the pages; empty: none
+  bool metrics_page = true;                // besides those of the probes
+  std::vector<std::string> ineffective{};  // options without an effect, for the log
 };
 
 // Of all plans so far.
@@ -69,6 +74,7 @@ class Rebalancer {
   // afterwards.
   [[nodiscard]] Result<void> withdraw(Duration longest);
   [[nodiscard]] const PlanCounts& counts() const { return counts_; }
+  [[nodiscard]] RebalanceMetrics& metrics() { return metrics_; }
   // Pods of the last plan, as "namespace/name", in the order of their evictions. What was planned
   // again after a refusal follows.
   [[nodiscard]] const std::vector<std::string>& planned() const { return planned_; }
@@ -88,6 +94,7 @@ class Rebalancer {
   void plan_again();
   void add_reports(rebalance::Snapshot& snapshot) const;
   void remember(const CyclePlan::Made& made);
+  void measure(const PlanEvictions::Ended& ended);
   void report_evictions();
   void report_losses();
   void forget_move(const PodTarget& pod);
@@ -128,6 +135,10 @@ class Rebalancer {
   RefusedPods refused_;
   rebalance::MoveHistory history_;
   PlanCounts counts_;
+  RebalanceMetrics metrics_;
+  MonotonicTime cycle_begun_{};
+  MonotonicTime last_end_{};  // of an eviction, or of the plan
+  std::map<std::pair<std::string, std::string>, Duration> plugin_times_;  // by profile and plugin
   std::vector<std::string> planned_;
   // As last logged.
   std::string election_problem_;
@@ -136,6 +147,9 @@ class Rebalancer {
   std::uint64_t events_dropped_ = 0;
   std::uint64_t lines_dropped_ = 0;
 };
+
+// Errors: of the policy, also that a rebalancer in a cluster cannot follow it.
+[[nodiscard]] Result<rebalance::Policy> checked_policy(const RebalancerOptions& options);
 
 // Until a signal can be read from `stop_fd`, a signalfd that does not block, or the only plan is
 // over.

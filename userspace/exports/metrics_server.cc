@@ -19,8 +19,6 @@
 namespace forestall::exports {
 namespace {
 
-// The format of Prometheus servers (exposition format 0.0.4).
-constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 constexpr int kBacklog = 128;
 
 struct AddressDeleter {
@@ -93,16 +91,23 @@ int milliseconds_until(std::optional<MonotonicTime> due, MonotonicTime now) {
 Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const std::string& address,
                                                             const Metrics& metrics,
                                                             HttpPages more) {
+  return start(address, [&metrics, more = std::move(more)](const HttpRequest& request) {
+    return page(metrics, more, request);
+  });
+}
+
+Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const std::string& address,
+                                                            HttpPages given) {
   auto listening = listen_at(address);
   if (!listening.ok()) return listening.error().in("metrics at " + address);
   UniqueFd stop(eventfd(0, EFD_CLOEXEC));
   if (!stop) return errno_error("eventfd", "for the HTTP server");
   const bool local = is_loopback(listening->get());
-  HttpPages pages = [&metrics, more = std::move(more), local](const HttpRequest& request) {
+  HttpPages pages = [given = std::move(given), local](const HttpRequest& request) {
     if (local && !is_own_name(request.host)) {
       return HttpAnswer{403, kPlainType, "unknown Host: use localhost or an IP address\n"};
     }
-    return page(metrics, more, request);
+    return given(request);
   };
   std::unique_ptr<MetricsServer> server(
       new MetricsServer(std::move(*listening), std::move(stop), std::move(pages)));

@@ -27,6 +27,9 @@
 
 namespace forestall::exports {
 
+// The format of Prometheus servers (exposition format 0.0.4).
+inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
+
 class MetricsServer {
  public:
   static constexpr Duration kPatience = std::chrono::seconds(2);
@@ -39,6 +42,8 @@ class MetricsServer {
   static Result<std::unique_ptr<MetricsServer>> start(const std::string& address,
                                                       const Metrics& metrics,
                                                       HttpPages more = nullptr);
+  // With these pages only.
+  static Result<std::unique_ptr<MetricsServer>> start(const std::string& address, HttpPages pages);
   MetricsServer(const MetricsServer&) = delete;
   // Ends the thread without waiting for clients.
   ~MetricsServer();

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/rebalance_metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <map>
+#include <set>
+
+#include "exports/metric_labels.h"
+#include "exports/metrics_server.h"
+
+namespace forestall::cluster {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Gauge;
+using prometheus::Histogram;
+
+// Seconds.
+const Histogram::BucketBoundaries kBuckets{0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 150, 300};
+
+double seconds_of(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+// A counter that only grows, set to its present value.
+void raise(Counter& counter, std::uint64_t value) {
+  const double more = static_cast<double>(value) - counter.Value();
+  if (more > 0) counter.Increment(more);
+}
+
+const char* result_of(PlannedEnd end) {
+  return end == PlannedEnd::evicted ? "success" : "error";
+}
+
+}  // namespace
+
+struct RebalanceMetrics::Families {
+  prometheus::Registry registry;
+  prometheus::Family<Counter>& evicted =
+      prometheus::BuildCounter()
+          .Name("descheduler_pods_evicted_total")
+          .Help("Evictions by result, plugin, profile, namespace and node, as the descheduler's.")
+          .Register(registry);
+  prometheus::Family<Histogram>& strategies =
+      prometheus::BuildHistogram()
+          .Name("descheduler_strategy_duration_seconds")
+          .Help("Time that the evictions of one plugin took in one cycle.")
+          .Register(registry);
+  Histogram& loop = prometheus::BuildHistogram()
+                        .Name("descheduler_loop_duration_seconds")
+                        .Help("Time from the begin of a cycle to the end of its last eviction.")
+                        .Register(registry)
+                        .Add({}, kBuckets);
+  prometheus::Family<Counter>& ends = prometheus::BuildCounter()
+                                          .Name("forestall_rebalance_evictions_total")
+                                          .Help("Planned evictions by what became of them.")
+                                          .Register(registry);
+  prometheus::Family<Counter>& plans = prometheus::BuildCounter()
+                                           .Name("forestall_rebalance_plans_total")
+                                           .Help("Cycles with and without a plan.")
+                                           .Register(registry);
+  Counter& made = plans.Add({{"result", "made"}});
+  Counter& failed = plans.Add({{"result", "failed"}});
+  Gauge& leads = prometheus::BuildGauge()
+                     .Name("forestall_rebalance_leader")
+                     .Help("1 if this process may evict.")
+                     .Register(registry)
+                     .Add({});
+  Gauge& refused = prometheus::BuildGauge()
+                       .Name("forestall_rebalance_refused_pods")
+                       .Help("Pods that the API server refused to evict lately.")
+                       .Register(registry)
+                       .Add({});
+  Counter& lines = prometheus::BuildCounter()
+                       .Name("forestall_rebalance_log_lines_dropped_total")
+                       .Help("Lines of the log that were lost.")
+                       .Register(registry)
+                       .Add({});
+  Counter& events = prometheus::BuildCounter()
+                        .Name("forestall_rebalance_events_dropped_total")
+                        .Help("Evictions that no Event reports.")
+                        .Register(registry)
+                        .Add({});
+  std::set<std::map<std::string, std::string>> series;  // of `evicted`
+
+  Families() {
+    for (const char* const family : {"descheduler_build_info", "forestall_build_info"}) {
+      prometheus::BuildGauge()
+          .Name(family)
+          .Help("1, with the version of Forestall.")
+          .Register(registry)
+          .Add({{"version", FORESTALL_VERSION}})
+          .Set(1);
+    }
+  }
+};
+
+RebalanceMetrics::RebalanceMetrics() : families_(std::make_unique<Families>()) {}
+RebalanceMetrics::~RebalanceMetrics() = default;
+
+void RebalanceMetrics::count_eviction(const PlannedEviction& eviction, const char* result) {
+  std::map<std::string, std::string> labels{
+      {"result", result},
+      {"strategy", exports::plain(eviction.plugin)},
+      {"profile", exports::plain(eviction.profile)},
+      {"namespace", exports::plain(eviction.pod.pod_namespace)},
+      {"node", exports::plain(eviction.node)}};
+  if (!families_->series.contains(labels)) {
+    if (families_->series.size() >= kSeriesMax) {
+      labels["namespace"] = "";
+      labels["node"] = "";
+    } else {
+      families_->series.insert(labels);
+    }
+  }
+  families_->evicted.Add(labels).Increment();
+}
+
+void RebalanceMetrics::eviction(const PlannedEviction& eviction, PlannedEnd end) {
+  families_->ends.Add({{"end", std::string(to_string(end))}}).Increment();
+  // It was not requested.
+  if (end != PlannedEnd::abandoned) count_eviction(eviction, result_of(end));
+}
+
+void RebalanceMetrics::dry_run_eviction(const PlannedEviction& eviction) {
+  families_->ends.Add({{"end", "dry-run"}}).Increment();
+  count_eviction(eviction, "success");
+}
+
+void RebalanceMetrics::plan_made() {
+  families_->made.Increment();
+}
+void RebalanceMetrics::plan_failed() {
+  families_->failed.Increment();
+}
+void RebalanceMetrics::cycle(Duration took) {
+  families_->loop.Observe(seconds_of(took));
+}
+void RebalanceMetrics::plugin(const std::string& profile, const std::string& plugin,
+                              Duration took) {
+  families_->strategies
+      .Add({{"strategy", exports::plain(plugin)}, {"profile", exports::plain(profile)}}, kBuckets)
+      .Observe(seconds_of(took));
+}
+void RebalanceMetrics::set_leads(bool leads) {
+  families_->leads.Set(leads ? 1 : 0);
+}
+void RebalanceMetrics::set_refused_pods(std::uint64_t count) {
+  families_->refused.Set(static_cast<double>(count));
+}
+void RebalanceMetrics::set_losses(std::uint64_t log_lines, std::uint64_t events) {
+  raise(families_->lines, log_lines);
+  raise(families_->events, events);
+}
+
+std::string RebalanceMetrics::text() const {
+  return prometheus::TextSerializer().Serialize(families_->registry.Collect());
+}
+
+exports::HttpAnswer RebalanceMetrics::page(const exports::HttpRequest& request, bool metrics,
+                                           MonotonicTime now) const {
+  if (metrics && request.path == "/metrics") return {200, exports::kMetricsType, text()};
+  if (request.path == "/healthz" || request.path == "/livez" || request.path == "/readyz") {
+    if (now - from_ns(last_beat_.load()) <= kBeatLongest) return {200, exports::kPlainType, "ok\n"};
+    return {503, exports::kPlainType, "the rebalancer is stuck\n"};
+  }
+  return {404, exports::kPlainType,
+          "not found; available: /metrics, /healthz, /livez and /readyz\n"};
+}
+
+}  // namespace forestall::cluster

@@ -50,6 +50,24 @@ TEST(Corrections, ThePolicyTurnsAllOn) {
   EXPECT_EQ(plan(kCompat).corrections, Corrections::all());
 }
 
+// The node is at 80 %. Without the pod that terminates it is at 40 %.
+TEST(Corrections, APodThatTerminatesCountsAsGone) {
+  PodText text{.cpu = "800m", .metadata = kCreated};
+  PodText leaving = text;
+  leaving.metadata += R"(, "deletionTimestamp": "2026-01-01T12:00:10Z")";
+  const auto cluster_with = [&](const PodText& first) {
+    return two_nodes() +
+           std::vector<std::string>{pod_text("a", "n1", first), pod_text("b", "n1", text)};
+  };
+  const char* const args = "{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}}";
+  const auto found = both("LowNodeUtilization", args, cluster_with(leaving));
+  EXPECT_THAT(found.upstream, ElementsAre("b"));
+  EXPECT_THAT(found.fixed, IsEmpty());
+  PodText stuck = text;
+  stuck.metadata += R"(, "deletionTimestamp": "2026-01-01T11:49:59Z")";
+  EXPECT_THAT(both("LowNodeUtilization", args, cluster_with(stuck)).fixed, ElementsAre("b"));
+}
+
 TEST(Corrections, AnEvictAnnotationOfFalseProtects) {
   const auto found =
       both("PodLifeTime", kOlder,

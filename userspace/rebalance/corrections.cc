@@ -38,6 +38,9 @@ constexpr CorrectionRow kTable[] = {
      "nodes of volumes (#1149, #1421)"},
     {Correction::room_first, "room-first",
      "a pod is moved only to a node with room for it, which is booked for the rest of the plan"},
+    {Correction::leaving_pods, "leaving-pods",
+     "LowNodeUtilization counts pods that terminate, at most 10 minutes after their deletion, as "
+     "gone from a node that it moves pods off"},
 };
 
 constexpr bool is_in_order() {

@@ -24,6 +24,7 @@ enum class Correction : std::uint8_t {
   metric_rounding,
   scheduler_filters,
   room_first,
+  leaving_pods,
 };
 
 struct CorrectionRow {
@@ -49,7 +50,7 @@ class Corrections {
   friend bool operator==(const Corrections&, const Corrections&) = default;
 
  private:
-  std::bitset<static_cast<std::size_t>(Correction::room_first) + 1> set_;
+  std::bitset<static_cast<std::size_t>(Correction::leaving_pods) + 1> set_;
 };
 
 }  // namespace forestall::rebalance

@@ -53,9 +53,10 @@ void MoveMemory::book() {
 }
 
 void MoveMemory::book(const Move& move, std::vector<PodIndex>& created) {
-  // Times of creation are whole seconds.
+  // Times of creation are whole seconds. A tenant may name any owner, in its namespace.
   const auto replacement = std::ranges::find_if(created, [&](PodIndex each) {
-    return Nanos{view_.pod(each).created_ns} + kNanosPerUnit > move.time_ns;
+    return view_.pod(each).pod_namespace == move.pod_namespace &&
+           Nanos{view_.pod(each).created_ns} + kNanosPerUnit > move.time_ns;
   });
   std::optional<NodeIndex> place;
   if (replacement != created.end()) {

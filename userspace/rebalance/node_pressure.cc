@@ -18,9 +18,6 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // A destination must be so many times as far from its thresholds as what makes a source.
 constexpr double kDestinationFactor = 2;
 constexpr double kPercent = 0.01;
-// For so long after its deletion a pod counts as one that leaves: finalizers, or a grace period of
-// hours, may keep it.
-constexpr std::int64_t kLeavingSeconds = 600;
 
 std::string seconds_text(double seconds) {
   return std::to_string(static_cast<std::int64_t>(seconds)) + " s";
@@ -199,20 +196,13 @@ class PressureMover {
       const auto mirror = mirrors.find(each.name);
       if (mirror != mirrors.end() && mirror->second->pod_namespace == each.pod_namespace) continue;
       const auto found = present.find(each.uid);
-      const bool stays =
-          found != present.end() && is_live(*found->second) && !leaves_soon(*found->second);
+      const bool stays = found != present.end() && is_live(*found->second) &&
+                         !leaves_soon(*found->second, session_.view().now_ns());
       if (stays) continue;
       ++node.leaving;
       node.left += each.working_set;
       node.left_growth += each.growth.value_or(0);
     }
-  }
-
-  [[nodiscard]] bool leaves_soon(const ClusterPod& pod) const {
-    if (!pod.terminating || !pod.deleted_ns) return false;
-    const Nanos age = Nanos{session_.view().now_ns()} - *pod.deleted_ns;
-    const Nanos longest = Nanos{kLeavingSeconds} * kNanosPerUnit;
-    return age <= longest && age >= -longest;
   }
 
   static bool has_memory_threshold(const NodeReport& report) {

@@ -83,6 +83,7 @@ class PodMover {
     std::sort(pods.begin(), pods.end(),
               [&](PodIndex a, PodIndex b) { return evicted_before(session_.view(), a, b); });
     for (const PodIndex each : pods) session_.consider(each);
+    if (session_.view().corrects(Correction::leaving_pods)) subtract_leaving(node, pods);
     std::erase_if(pods, [&](PodIndex each) {
       return !session_.evictor().filter(each) ||
              (rules_.pod_filter && !rules_.pod_filter(session_.view().pod(each)));
@@ -101,6 +102,20 @@ class PodMover {
       }
     }
     return true;
+  }
+
+  // Evicted by an earlier plan, or deleted otherwise: without it the node would lose more pods than
+  // necessary until they end.
+  void subtract_leaving(NodeUtilization& node, const std::vector<PodIndex>& pods) {
+    if (!source_.measures_pods()) return;
+    for (const PodIndex each : pods) {
+      if (!leaves_soon(session_.view().pod(each), session_.view().now_ns())) continue;
+      const auto usage = source_.pod(each);
+      if (!usage) continue;
+      for (const std::string& resource : source_.tracked()) {
+        node.usage.at(resource) -= usage->of(resource);
+      }
+    }
   }
 
   enum class Next : std::uint8_t { pod, node, end };

@@ -13,6 +13,13 @@ bool tolerates(const PodToleration& toleration, const Taint& taint) {
   return toleration.exists || toleration.value == taint.value;
 }
 
+bool leaves_soon(const ClusterPod& pod, std::int64_t now_ns) {
+  if (!pod.terminating || !pod.deleted_ns) return false;
+  const Nanos age = Nanos{now_ns} - *pod.deleted_ns;
+  constexpr Nanos kLongest = Nanos{kLeavingSeconds} * kNanosPerUnit;
+  return age <= kLongest && age >= -kLongest;
+}
+
 void sort(Snapshot& snapshot) {
   std::sort(snapshot.nodes.begin(), snapshot.nodes.end(),
             [](const Node& a, const Node& b) { return a.name < b.name; });

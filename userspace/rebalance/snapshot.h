@@ -162,6 +162,13 @@ struct ClusterPod {
   return pod.phase != PodPhase::succeeded && pod.phase != PodPhase::failed;
 }
 
+// For so long after its deletion a pod counts as one that leaves: finalizers, or a grace period of
+// hours, may keep it.
+inline constexpr std::int64_t kLeavingSeconds = 600;
+
+// Whether the pod terminates, and may be expected to be gone soon.
+[[nodiscard]] bool leaves_soon(const ClusterPod& pod, std::int64_t now_ns);
+
 struct ClusterNamespace {
   std::string_view name;
   Labels labels;

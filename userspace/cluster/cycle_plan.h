@@ -23,8 +23,10 @@ namespace forestall::cluster {
 
 class CyclePlan {
  public:
-  // So many plans after the first one: each may take a second or more of CPU in a large cluster.
+  // So many plans after the first one, and so long: each may take seconds of CPU in a large
+  // cluster, and a tenant decides how many of its pods the API server refuses.
   static constexpr int kAgainMax = 100;
+  static constexpr Duration kAgainLongest = std::chrono::seconds(30);
 
   using Texts = std::vector<std::shared_ptr<rebalance::StringPool>>;
 
@@ -45,7 +47,9 @@ class CyclePlan {
   // Without evictions that ended() was called for.
   [[nodiscard]] Made make(RefusedPods& refused, MonotonicTime now);
   // Whether make() may be called once more.
-  [[nodiscard]] bool may_make_again() const { return made_ <= kAgainMax; }
+  [[nodiscard]] bool may_make_again() const { return made_ <= kAgainMax && took_ < kAgainLongest; }
+  // How long the last make() took.
+  void took(Duration duration) { took_ += duration; }
   // An eviction of this cycle ended in any way.
   void ended(const std::string& uid) { ended_.insert(uid); }
 
@@ -56,6 +60,7 @@ class CyclePlan {
   const rebalance::MoveHistory history_;
   std::set<std::string, std::less<>> ended_;  // UIDs
   int made_ = 0;
+  Duration took_{};
 };
 
 }  // namespace forestall::cluster

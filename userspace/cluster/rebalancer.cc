@@ -267,7 +267,9 @@ void Rebalancer::plan() {
 }
 
 void Rebalancer::plan_again() {
-  CyclePlan::Made made = cycle_->make(refused_, clock_.now());
+  const MonotonicTime begun = clock_.now();
+  CyclePlan::Made made = cycle_->make(refused_, begun);
+  cycle_->took(clock_.now() - begun);
   log_.write(LogLevel::info,
              LogLine("plan").field("again", true).field("evictions", made.evictions.size()));
   remember(made);

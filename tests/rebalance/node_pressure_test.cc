@@ -250,16 +250,28 @@ TEST(NodePressure, APodThatTerminatesCountsAsLeaving) {
       << "its grace period is a day";
 }
 
-TEST(NodePressure, APodThatEndedSinceTheReportCountsAsLeaving) {
-  const ReportText crossed{.headroom = "-100Mi",
-                           .pods = with_uid("gone", "120Mi") + "," + with_uid("b", "50Mi")};
-  const std::vector<std::string> rest =
-      three_nodes() + std::vector{pod_text("b", "n1")} + std::vector{report_text("n2")};
-  EXPECT_THAT(press(rest + series("n1", crossed)).evicted(), IsEmpty());
-  ReportText more = crossed;
-  more.headroom = "-130Mi";
-  EXPECT_THAT(press(rest + series("n1", more)).evicted(), ElementsAre("b"))
-      << "it does not suffice";
+// The plan after one that moved the pod "gone" off n1, or not.
+std::vector<std::string> after_a_move(const ReportText& report, bool moved, int seconds_ago = 60) {
+  World world = press(
+      three_nodes() + std::vector{pod_text("b", "n1"), report_text("n2")} + series("n1", report),
+      "{}", "pacing: {memorySeconds: 3600}, ");
+  MoveHistory history;
+  if (moved) {
+    history.push_back({"another", "n1", "default", "gone", kNow - seconds_ago * kNanosPerUnit});
+  }
+  world.plan = rebalance(world.policy, world.snapshot, history);
+  return world.evicted();
+}
+
+TEST(NodePressure, APodThatWasMovedSinceTheReportCountsAsLeaving) {
+  ReportText crossed{.headroom = "-100Mi",
+                     .pods = with_uid("gone", "120Mi") + "," + with_uid("b", "50Mi")};
+  EXPECT_THAT(after_a_move(crossed, true), IsEmpty());
+  EXPECT_THAT(after_a_move(crossed, true, 601), ElementsAre("b"));
+  // Its object may have been deleted by force, and its processes still run.
+  EXPECT_THAT(after_a_move(crossed, false), ElementsAre("b"));
+  crossed.headroom = "-130Mi";
+  EXPECT_THAT(after_a_move(crossed, true), ElementsAre("b")) << "it does not suffice";
 }
 
 // The kubelet's UID of it is not that of the API server.
@@ -276,13 +288,19 @@ TEST(NodePressure, AStaticPodDoesNotLeave) {
               ElementsAre("b"));
 }
 
-TEST(NodePressure, WhileAPodLeavesAStallMovesNoOther) {
+TEST(NodePressure, WhileAMovedPodLeavesAStallMovesNoOther) {
   const ReportText stalls{.full = "10.5",
                           .pods = with_uid("gone", "1Mi") + "," + with_uid("b", "50Mi")};
-  EXPECT_THAT(press(three_nodes() + std::vector{pod_text("b", "n1")} + series("n1", stalls) +
-                    std::vector{report_text("n2")})
+  EXPECT_THAT(after_a_move(stalls, true), IsEmpty());
+  EXPECT_THAT(after_a_move(stalls, false), ElementsAre("b"));
+  // A tenant deletes small pods without end.
+  const char* const deleted = R"(, "deletionTimestamp": "2026-01-01T12:00:20Z")";
+  EXPECT_THAT(press(three_nodes() +
+                    std::vector{pod_text("gone", "n1", {.metadata = deleted}), pod_text("b", "n1"),
+                                report_text("n2")} +
+                    series("n1", stalls))
                   .evicted(),
-              IsEmpty());
+              ElementsAre("b"));
 }
 
 TEST(NodePressure, ADestinationStaysFarFromItsThresholds) {

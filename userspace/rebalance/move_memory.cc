@@ -34,7 +34,8 @@ void MoveMemory::book() {
   std::unordered_map<std::string_view, std::vector<PodIndex>> created;  // by owner
   for (std::size_t i = 0; i < moves_.size(); ++i) {
     const Nanos age = Nanos{view_.now_ns()} - moves_[i].time_ns;
-    if (moves_[i].destination.empty() || age >= Nanos{kBookingSeconds} * kNanosPerUnit) continue;
+    const Nanos longest = Nanos{kBookingSeconds} * kNanosPerUnit;
+    if (moves_[i].destination.empty() || age >= longest || age <= -longest) continue;
     booked.push_back(i);
     created.try_emplace(moves_[i].owner);
   }
@@ -119,6 +120,17 @@ bool MoveMemory::left(PodIndex pod, NodeIndex node) const {
   return moves != nullptr && std::ranges::any_of(*moves, [&](std::size_t each) {
            return moves_[each].node == view_.node(node).name;
          });
+}
+
+bool MoveMemory::was_moved(NodeIndex node, std::string_view pod_namespace,
+                           std::string_view name) const {
+  constexpr Nanos kLongest = Nanos{kLeavingSeconds} * kNanosPerUnit;
+  return std::any_of(
+      moves_.begin(), moves_.begin() + static_cast<std::ptrdiff_t>(before_), [&](const Move& each) {
+        const Nanos age = Nanos{view_.now_ns()} - each.time_ns;
+        return each.pod == name && each.pod_namespace == pod_namespace &&
+               each.node == view_.node(node).name && age <= kLongest && age >= -kLongest;
+      });
 }
 
 void MoveMemory::add(PodIndex index, std::optional<NodeIndex> destination, const Amounts* usage) {

@@ -80,6 +80,9 @@ class MoveMemory {
   // The pod was evicted by this plan, with room for it on `destination`. `usage`: measured; null:
   // not.
   void add(PodIndex pod, std::optional<NodeIndex> destination, const Amounts* usage);
+  // Whether an earlier plan moved the pod off the node, in the last kLeavingSeconds.
+  [[nodiscard]] bool was_moved(NodeIndex node, std::string_view pod_namespace,
+                               std::string_view name) const;
   // Of earlier plans. Where a replacement is bound but not ready, it is booked there.
   [[nodiscard]] const std::vector<Booking>& bookings() const { return bookings_; }
 

@@ -85,7 +85,8 @@ struct PressedNode {
   NodeIndex node = 0;
   const NodeReport* report = nullptr;  // the newest; null: unknown
   Verdict verdict;
-  std::uint64_t leaving = 0;  // pods of earlier plans, or deleted otherwise, that the report has
+  std::uint64_t leaving = 0;  // pods that terminate or were moved, and that the report has
+  std::uint64_t moved = 0;    // so many of them by earlier plans
   // Of those and of evicted pods, and of pods that are expected here.
   Nanos left = 0;
   Nanos left_growth = 0;
@@ -180,26 +181,24 @@ class PressureMover {
     }
   }
 
-  // What the report still has of pods that terminate, and of those that ended since. Without it
-  // more pods would be evicted until the next reports.
+  // What the report still has of pods that terminate, and of those that earlier plans moved and
+  // that are gone. Without it more pods would be evicted until the next reports. Another pod that
+  // is absent may still run: its object was deleted by force, or it is a static pod.
   void count_leaving(PressedNode& node) const {
     std::unordered_map<std::string_view, const ClusterPod*> present;
-    // The API server has another UID of a static pod than the kubelet.
-    std::unordered_map<std::string_view, const ClusterPod*> mirrors;
     for (const PodIndex each : session_.view().pods_on(node.node)) {
       const ClusterPod& pod = session_.view().pod(each);
       present.emplace(pod.uid, &pod);
-      if (pod.mirror) mirrors.emplace(pod.name, &pod);
     }
     for (const ReportedPod& each : node.report->pods) {
       if (each.uid.empty()) continue;
-      const auto mirror = mirrors.find(each.name);
-      if (mirror != mirrors.end() && mirror->second->pod_namespace == each.pod_namespace) continue;
       const auto found = present.find(each.uid);
-      const bool stays = found != present.end() && is_live(*found->second) &&
-                         !leaves_soon(*found->second, session_.view().now_ns());
-      if (stays) continue;
+      const bool moved = session_.was_moved(node.node, each.pod_namespace, each.name);
+      const bool terminates =
+          found != present.end() && leaves_soon(*found->second, session_.view().now_ns());
+      if (!terminates && !(moved && found == present.end())) continue;
       ++node.leaving;
+      if (moved) ++node.moved;
       node.left += each.working_set;
       node.left_growth += each.growth.value_or(0);
     }
@@ -274,9 +273,13 @@ class PressureMover {
   // Whether what left is sufficient. How a stall changes is not predictable, nor how the headroom
   // does if its growth is unknown: after one pod the next report decides.
   [[nodiscard]] bool is_relieved(const PressedNode& node, std::uint64_t evicted) const {
-    if (evicted + node.leaving == 0) return false;
+    if (evicted == 0 && node.leaving == 0) return false;
+    // What a tenant deletes on its own decides nothing here: it may do so without end.
+    const bool one_left = evicted + node.moved > 0;
+    if (node.verdict.stalls && !one_left) return false;
     return std::ranges::all_of(node.report->thresholds, [&](const ReportedThreshold& each) {
-      if (!is_about_memory(each) || !each.growth) return true;
+      if (!is_about_memory(each)) return true;
+      if (!each.growth) return one_left;
       return seconds_until(each.headroom + node.left, *each.growth - node.left_growth) >
              args_.seconds_to_crossing;
     });

@@ -68,6 +68,11 @@ class PluginSession {
   // The nodes that are processed, in the order of their names.
   [[nodiscard]] std::span<const NodeIndex> nodes() const { return nodes_; }
   [[nodiscard]] PluginReport& run() { return run_; }
+  // Whether an earlier plan moved the pod off the node, in the last 10 minutes.
+  [[nodiscard]] bool was_moved(NodeIndex node, std::string_view pod_namespace,
+                               std::string_view name) const {
+    return memory_.was_moved(node, pod_namespace, name);
+  }
   // Of earlier plans.
   [[nodiscard]] const std::vector<Booking>& bookings() const { return memory_.bookings(); }
 

@@ -100,29 +100,50 @@ TEST_F(PlanEvictionsTest, WaitsAsLongAsAnOverloadedServerRequests) {
   EXPECT_THAT(ended(), ElementsAre("a=failed", "b=evicted"));
 }
 
+std::string pod_text(const std::string& uid, const std::string& more = "") {
+  return R"({"kind":"Pod","metadata":{"uid":")" + uid + '"' + more + "}}";
+}
+
 TEST_F(PlanEvictionsTest, GoesOnAfterAFailingWebhook) {
   const std::string webhook = R"({"kind":"Status","message":"failed calling webhook","code":500})";
   begin({"a", "b", "c", "d", "e", "f"});
-  EXPECT_EQ(play(500, webhook), "a");
+  const auto fails = [&](const std::string& pod) {
+    EXPECT_EQ(play(500, webhook), pod);
+    EXPECT_EQ(play(200, pod_text("uid-" + pod)), pod) << "it is not evicted";
+    EXPECT_EQ(last_.method, "GET");
+  };
+  fails("a");
   const MonotonicTime refused = now_;
-  EXPECT_EQ(play(500, webhook), "b");
+  fails("b");
   EXPECT_GT(now_, refused) << "a server that has problems gets fewer requests";
   EXPECT_EQ(play(201), "c");
-  EXPECT_EQ(play(500, webhook), "d");
-  EXPECT_EQ(play(500, webhook), "e");
+  fails("d");
+  fails("e");
   EXPECT_EQ(play(403), "f") << "the server is well";
   EXPECT_THAT(ended(), ElementsAre("a=failed", "b=failed", "c=evicted", "d=failed", "e=failed",
                                    "f=refused"));
 }
 
+// A load balancer lost the connection to the API server.
+TEST_F(PlanEvictionsTest, AnErrorNeedNotMeanThatThePodStays) {
+  begin({"a", "b"});
+  EXPECT_EQ(play(502, "bad gateway"), "a");
+  EXPECT_EQ(play(404), "a");
+  EXPECT_EQ(play(503, "", "9"), "b");
+  const MonotonicTime failed = now_;
+  EXPECT_EQ(play(200, pod_text("uid-b")), "b");
+  EXPECT_LT(now_, failed + seconds(9)) << "what was requested is of the next eviction";
+  EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=failed"));
+}
+
 TEST_F(PlanEvictionsTest, DropsThePlanIfTheServerDoesNotEvict) {
   begin({"a", "b", "c", "d", "e"});
   EXPECT_EQ(play(201), "a");
-  for (const char* const pod : {"b", "c", "d"}) EXPECT_EQ(play(500), pod);
+  for (const char* const pod : {"b", "c", "d"}) EXPECT_EQ(play(429, "overload"), pod);
   EXPECT_TRUE(evictions_.done());
   EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=failed", "c=failed", "d=failed", "e=abandoned"));
   begin({"b", "c"});
-  EXPECT_EQ(play(500), "b");
+  EXPECT_EQ(play(429, "overload"), "b");
   EXPECT_EQ(play(201), "c") << "another plan counts anew";
 }
 
@@ -154,7 +175,7 @@ TEST_F(PlanEvictionsTest, TakesTheAnswerOfARequestThatWasSentBefore) {
   begin({"c", "d"});
   ASSERT_TRUE(evictions_.next(now_));
   evictions_.abandon("the leadership is lost");
-  evictions_.answered("uid-c", {500, "", ""}, "{}", std::nullopt, now_);
+  evictions_.answered("uid-c", {429, "", ""}, "{}", std::nullopt, now_);
   EXPECT_TRUE(evictions_.done()) << "it is not sent again";
   EXPECT_THAT(ended(), ElementsAre("d=abandoned", "c=failed"));
 }
@@ -167,10 +188,6 @@ TEST_F(PlanEvictionsTest, SendsNothingAfterThePlanIsDropped) {
   EXPECT_TRUE(evictions_.done()) << "with the other version";
   EXPECT_FALSE(evictions_.next(now_));
   EXPECT_THAT(ended(), ElementsAre("b=abandoned", "a=abandoned"));
-}
-
-std::string pod_text(const std::string& uid, const std::string& more = "") {
-  return R"({"kind":"Pod","metadata":{"uid":")" + uid + '"' + more + "}}";
 }
 
 TEST_F(PlanEvictionsTest, ReadsThePodAfterALostAnswer) {
@@ -238,16 +255,16 @@ TEST_F(PlanEvictionsTest, HoldsAfterAPodThatWasNotEvicted) {
   begin({"a", "b", "c"});
   EXPECT_EQ(play(201), "a");
   EXPECT_FALSE(evictions_.held());
-  EXPECT_EQ(play(500, "webhook", "9"), "b");
+  EXPECT_EQ(play(429, "overload", "9"), "b");
   const MonotonicTime failed = now_;
   EXPECT_TRUE(evictions_.held());
   EXPECT_FALSE(evictions_.due());
   EXPECT_FALSE(evictions_.next(now_ + seconds(10)));
   evictions_.resume({planned("d"), planned("e")}, true);
-  EXPECT_EQ(play(500, "webhook"), "d");
+  EXPECT_EQ(play(429, "overload"), "d");
   EXPECT_EQ(now_, failed + seconds(9)) << "Retry-After holds for the rest of the plan";
   evictions_.resume({planned("e"), planned("f")}, true);
-  EXPECT_EQ(play(500, "webhook"), "e");
+  EXPECT_EQ(play(429, "overload"), "e");
   EXPECT_TRUE(evictions_.done()) << "the third in a row, whatever was planned meanwhile";
   EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=failed", "d=failed", "e=failed", "f=abandoned"));
 }

@@ -118,6 +118,11 @@ class ClusterWithPods {
       if (answer.bytes.starts_with("HTTP/1.1 201")) pods_.erase(name);
       return answer;
     }
+    if (request.method == "GET" && is("/namespaces/shop/pods/")) {
+      const std::string name(1, request.target.back());
+      if (!pods_.contains(name)) return json_answer(404, "{}");
+      return json_answer(200, R"({"metadata":{"uid":"uid-)" + name + "\"}}");
+    }
     if (is("/events")) return json_answer(event_code_, "{}");
     if (request.method != "GET") return json_answer(201, "{}");
     if (is("/api/v1/nodes")) return json_answer(200, nodes());
@@ -337,6 +342,36 @@ TEST_F(RebalancerTest, TriesOtherPodsInPlaceOfThoseThatTheServerRefuses) {
   EXPECT_THAT(cluster.evicted(), ElementsAre("a", "b", "c", "d", "e"));
   EXPECT_EQ(rebalancer->counts().made, 1U) << "not an interval later";
   EXPECT_EQ(count(*rebalancer, PlannedEnd::refused), 2U);
+}
+
+TEST_F(RebalancerTest, CountsWhatMayHaveBeenEvicted) {
+  ClusterWithPods cluster("abcdefg");
+  cluster.set_evict([](const std::string& pod) {
+    if (pod == "a") return json_answer(504, "{}");
+    return json_answer(pod == "b" ? 403 : 201, "{}");
+  });
+  const auto rebalancer = make(cluster);
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->finished(); }));
+  EXPECT_THAT(cluster.evicted(), ElementsAre("a", "a", "b", "c", "d"))
+      << "a may still be evicted: with it there are three";
+  EXPECT_EQ(count(*rebalancer, PlannedEnd::unknown), 1U);
+}
+
+// A budget may allow it meanwhile.
+TEST_F(RebalancerTest, TriesAgainInTheNextCycleWhatABudgetRefused) {
+  ClusterWithPods cluster("a");
+  int requests = 0;
+  cluster.set_evict([&requests](const std::string&) {
+    if (++requests > 1) return json_answer(201, "{}");
+    return json_answer(429,
+                       R"({"kind":"Status","details":{"causes":[{"reason":"DisruptionBudget"}]}})");
+  });
+  RebalancerOptions options;
+  options.interval = milliseconds(50);
+  const auto rebalancer = make(cluster, options);
+  ASSERT_TRUE(
+      run_until({rebalancer.get()}, [&] { return count(*rebalancer, PlannedEnd::evicted) == 1; }));
+  EXPECT_THAT(cluster.evicted(), ElementsAre("a", "a"));
 }
 
 TEST_F(RebalancerTest, RequestsNothingThatTheServerRefusedLately) {

@@ -27,7 +27,7 @@ class RefusedPodsTest : public ::testing::Test {
 };
 
 TEST_F(RefusedPodsTest, MarksForSomeTime) {
-  pods_.add("a", "403 Forbidden", clock_.now());
+  pods_.add("a", "403 Forbidden", true, clock_.now());
   EXPECT_EQ(mark_of("a"), "403 Forbidden");
   EXPECT_EQ(mark_of("b"), "");
   clock_.advance(RefusedPods::kFirst - seconds(1));
@@ -37,28 +37,35 @@ TEST_F(RefusedPodsTest, MarksForSomeTime) {
 }
 
 TEST_F(RefusedPodsTest, MarksTwiceAsLongWhatIsRefusedAgain) {
-  pods_.add("a", "no", clock_.now());
+  pods_.add("a", "no", true, clock_.now());
   clock_.advance(RefusedPods::kFirst);
-  pods_.add("a", "no", clock_.now());
+  pods_.add("a", "no", true, clock_.now());
   clock_.advance(RefusedPods::kFirst * 2 - seconds(1));
   EXPECT_EQ(mark_of("a"), "no");
   clock_.advance(seconds(1));
   EXPECT_EQ(mark_of("a"), "");
-  for (int i = 0; i < 10; ++i) pods_.add("a", "no", clock_.now());
+  for (int i = 0; i < 10; ++i) pods_.add("a", "no", true, clock_.now());
   clock_.advance(RefusedPods::kLongest);
   EXPECT_EQ(mark_of("a"), "");
   clock_.advance(RefusedPods::kLongest);
   EXPECT_EQ(mark_of("a"), "");
   EXPECT_EQ(pods_.size(), 0U) << "forgotten after twice the time";
-  pods_.add("a", "", clock_.now());
+  pods_.add("a", "", true, clock_.now());
   EXPECT_NE(mark_of("a"), "") << "an answer without a text";
   clock_.advance(RefusedPods::kFirst);
   EXPECT_EQ(mark_of("a"), "") << "and it began anew";
 }
 
+TEST_F(RefusedPodsTest, MarksNoLongerAfterErrorsOfTheServer) {
+  for (int i = 0; i < 5; ++i) pods_.add("a", "500", false, clock_.now());
+  EXPECT_EQ(mark_of("a"), "500");
+  clock_.advance(RefusedPods::kFirst);
+  EXPECT_EQ(mark_of("a"), "");
+}
+
 TEST_F(RefusedPodsTest, IsBounded) {
   for (std::size_t i = 0; i < RefusedPods::kMax + 5; ++i) {
-    pods_.add(std::to_string(i), "no", clock_.now());
+    pods_.add(std::to_string(i), "no", true, clock_.now());
     clock_.advance(std::chrono::microseconds(1));
   }
   EXPECT_EQ(pods_.size(), RefusedPods::kMax);

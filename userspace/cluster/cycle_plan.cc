@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/cycle_plan.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "rebalance/rebalance.h"
@@ -8,8 +9,7 @@
 namespace forestall::cluster {
 
 CyclePlan::Made CyclePlan::make(RefusedPods& refused, MonotonicTime now) {
-  ++made_;
-  refused.mark(snapshot_, now);
+  if (made_++ == 0) refused.mark(snapshot_, now);
   Made made{
       .plan = rebalance::rebalance(policy_, snapshot_, history_), .evictions = {}, .refused = {}};
   std::set<std::size_t> pods;
@@ -30,6 +30,13 @@ CyclePlan::Made CyclePlan::make(RefusedPods& refused, MonotonicTime now) {
     made.evictions.push_back(std::move(eviction));
   }
   return made;
+}
+
+void CyclePlan::ended(const std::string& uid, const std::string& refusal) {
+  ended_.insert(uid);
+  if (refusal.empty()) return;
+  const auto pod = std::ranges::find(snapshot_.pods, uid, &rebalance::ClusterPod::uid);
+  if (pod != snapshot_.pods.end()) pod->refused = snapshot_.texts->keep(refusal);
 }
 
 }  // namespace forestall::cluster

@@ -50,8 +50,9 @@ class CyclePlan {
   [[nodiscard]] bool may_make_again() const { return made_ <= kAgainMax && took_ < kAgainLongest; }
   // How long the last make() took.
   void took(Duration duration) { took_ += duration; }
-  // An eviction of this cycle ended in any way.
-  void ended(const std::string& uid) { ended_.insert(uid); }
+  // An eviction of this cycle ended in any way. `refusal`: why the pod was not evicted; empty: it
+  // was, or may have been.
+  void ended(const std::string& uid, const std::string& refusal);
 
  private:
   const rebalance::Policy policy_;

@@ -28,6 +28,14 @@ bool is_of_pod(int code) {
          code != kOverload;
 }
 
+// How long the server requests to wait.
+Duration wanted_by(const kubernetes::ApiStatus& status, const kubernetes::ResponseHead& head) {
+  const auto wanted = status.retry_after
+                          ? status.retry_after
+                          : kubernetes::parse_retry_after(head.retry_after, head.date);
+  return wanted.value_or(Duration::zero());
+}
+
 }  // namespace
 
 std::string_view to_string(PlannedEnd end) {
@@ -102,15 +110,22 @@ void PlanEvictions::answered(std::string_view, const kubernetes::ResponseHead& h
   if (waiting_.empty()) return;
   if (verifies_) return verified(head, body, failure, now);
   if (!failure && head.code >= 200 && head.code < 300) return end(PlannedEnd::evicted, "");
-  if (failure && head.code < 300) return lost(kubernetes::bounded_text(failure->text()), now);
+  if (failure && head.code < 300) {
+    return lost(kubernetes::bounded_text(failure->text()), true, Duration::zero(), now);
+  }
   const kubernetes::ApiStatus status = kubernetes::parse_api_status(head.code, body);
-  if (may_go_on(status)) return lost(status.text(), now);
+  // Also an error need not mean that the pod was not evicted: a proxy answers 502, for instance.
+  if (status.code >= 500 && !is_of_budget(status)) {
+    return lost(status.text(), may_go_on(status), wanted_by(status, head), now);
+  }
   refused(status, head, now);
 }
 
-void PlanEvictions::lost(std::string problem, MonotonicTime now) {
+void PlanEvictions::lost(std::string problem, bool may_go_on, Duration wanted, MonotonicTime now) {
   lost_answer_ = true;
   verifies_ = true;
+  may_go_on_ = may_go_on;
+  wanted_ = wanted;
   problem_ = std::move(problem);
   not_before_ = now + backoff_.next(chance_());
 }
@@ -124,9 +139,10 @@ void PlanEvictions::verified(const kubernetes::ResponseHead& head, std::string_v
     const auto evicted = is_evicted(body, waiting_.front().pod.uid);
     if (!evicted) return end(PlannedEnd::failed, evicted.error().text());
     if (*evicted) return end(PlannedEnd::gone, problem_);
-    // The server answers, so it is about the pod: its webhook may be slow.
-    if (attempts_ >= kLostMax || !dropped_why_.empty()) {
-      return failed(problem_, Duration::zero(), now);
+    // The server answers, so it is about the pod: its webhook may be slow, or fail.
+    if (!may_go_on_ || attempts_ >= kLostMax || !dropped_why_.empty()) {
+      lost_answer_ = may_go_on_;
+      return failed(problem_, wanted_, now);
     }
     verifies_ = false;
     reads_ = 0;
@@ -161,10 +177,7 @@ void PlanEvictions::refused(const kubernetes::ApiStatus& status,
     return;
   }
   if (is_of_pod(status.code)) return end(PlannedEnd::refused, std::move(problem));
-  const Duration wanted =
-      (status.retry_after ? status.retry_after
-                          : kubernetes::parse_retry_after(head.retry_after, head.date))
-          .value_or(Duration::zero());
+  const Duration wanted = wanted_by(status, head);
   // Of a token that ended: it is not about the pod.
   if (status.code == kNoAccess) return try_again(std::move(problem), wanted, now);
   failed(std::move(problem), wanted, now);

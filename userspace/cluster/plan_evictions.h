@@ -95,7 +95,7 @@ class PlanEvictions final : public RequestSource {
                MonotonicTime now);
   void verified(const kubernetes::ResponseHead& head, std::string_view body,
                 const std::optional<Error>& failure, MonotonicTime now);
-  void lost(std::string problem, MonotonicTime now);
+  void lost(std::string problem, bool may_go_on, Duration wanted, MonotonicTime now);
   void failed(std::string problem, Duration wanted, MonotonicTime now);
   void try_again(std::string problem, Duration wanted, MonotonicTime now);
 
@@ -110,7 +110,10 @@ class PlanEvictions final : public RequestSource {
   bool sent_ = false;
   bool verifies_ = false;  // the next request reads the pod
   int reads_ = 0;
-  std::string problem_;       // with its eviction, if an answer was lost
+  // Of its eviction, if it is not known what the server did.
+  std::string problem_;
+  bool may_go_on_ = false;    // the server may still do it
+  Duration wanted_{};         // that it requested to wait
   bool lost_answer_ = false;  // the server may have done what an earlier request requested
   int attempts_ = 0;
   bool versions_tried_ = false;

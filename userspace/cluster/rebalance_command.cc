@@ -41,7 +41,7 @@ Result<LeaseOptions> lease_options(const cli::RebalanceRunOptions& given,
 }
 
 std::string listen_address(const cli::RebalanceRunOptions& given) {
-  if (given.port.empty() || given.port == "0") return "";
+  if (given.port.find_first_not_of('0') == std::string::npos) return "";
   const std::string address = given.bind_address.empty() ? "0.0.0.0" : given.bind_address;
   const bool is_v6 = address.find(':') != std::string::npos && !address.starts_with('[');
   return fmt::format("{}:{}", is_v6 ? '[' + address + ']' : address, given.port);

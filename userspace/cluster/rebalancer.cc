@@ -254,6 +254,7 @@ void Rebalancer::plan() {
   for (const auto& [eviction, why] : made.refused) log_eviction(eviction, "refused-by-plan", why);
   log_plan(made.plan, made.evictions.size());
   planned_.clear();
+  planned_uids_.clear();
   phase_ = RunPhase::evicting;
   remember(made);
   if (options_.dry_run) {
@@ -269,17 +270,17 @@ void Rebalancer::plan() {
 void Rebalancer::plan_again() {
   const MonotonicTime begun = clock_.now();
   CyclePlan::Made made = cycle_->make(refused_, begun);
-  cycle_->took(clock_.now() - begun);
   log_.write(LogLevel::info,
              LogLine("plan").field("again", true).field("evictions", made.evictions.size()));
   remember(made);
+  cycle_->took(clock_.now() - begun);
   evictions_.resume(std::move(made.evictions), cycle_->may_make_again());
 }
 
 void Rebalancer::remember(const CyclePlan::Made& made) {
   for (const PlannedEviction& each : made.evictions) {
-    const std::string name = each.pod.pod_namespace + '/' + each.pod.name;
-    if (std::ranges::find(planned_, name) == planned_.end()) planned_.push_back(name);
+    if (!planned_uids_.insert(each.pod.uid).second) continue;
+    planned_.push_back(each.pod.pod_namespace + '/' + each.pod.name);
   }
   if (made.plan.history && !options_.dry_run) history_ = *made.plan.history;
 }
@@ -293,19 +294,32 @@ void Rebalancer::forget_move(const PodTarget& pod) {
   if (last != history_.rend()) history_.erase(std::next(last).base());
 }
 
+void Rebalancer::remember_end(const PlanEvictions::Ended& ended) {
+  const PodTarget& pod = ended.eviction.pod;
+  const bool may_be_evicted = ended.end == PlannedEnd::evicted || ended.end == PlannedEnd::unknown;
+  const std::string refusal = ended.problem.empty() ? "refused" : ended.problem;
+  if (cycle_) cycle_->ended(pod.uid, may_be_evicted ? "" : refusal);
+  // What may have been evicted counts for the pacing, too.
+  if (!may_be_evicted) forget_move(pod);
+  switch (ended.end) {
+    case PlannedEnd::refused:
+    case PlannedEnd::gone: return refused_.add(pod.uid, refusal, true, clock_.now());
+    case PlannedEnd::failed:
+    case PlannedEnd::unknown: return refused_.add(pod.uid, refusal, false, clock_.now());
+    // A budget may allow it in the next cycle.
+    case PlannedEnd::refused_by_budget:
+    case PlannedEnd::evicted:
+    case PlannedEnd::abandoned: return;
+  }
+}
+
 void Rebalancer::report_evictions() {
   for (const PlanEvictions::Ended& each : evictions_.take_ended()) {
     ++counts_.evictions[each.end];
     measure(each);
     log_eviction(each.eviction, to_string(each.end), each.problem);
-    if (cycle_) cycle_->ended(each.eviction.pod.uid);
-    if (each.end != PlannedEnd::evicted) {
-      // What may have been evicted counts for the pacing, too.
-      if (each.end != PlannedEnd::unknown) forget_move(each.eviction.pod);
-      if (each.end == PlannedEnd::abandoned) continue;
-      refused_.add(each.eviction.pod.uid, each.problem, clock_.now());
-      continue;
-    }
+    remember_end(each);
+    if (each.end != PlannedEnd::evicted) continue;
     ClusterEvent event;
     event.subject = {"Pod", each.eviction.pod.pod_namespace, each.eviction.pod.name,
                      each.eviction.pod.uid};
@@ -449,6 +463,12 @@ Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log,
                                 .field("identity", options.identity));
   for (const std::string& each : options.ineffective) {
     log.write(LogLevel::info, LogLine("option").field("name", each).field("effect", "none"));
+  }
+  if (!options.listen.empty()) {
+    log.write(LogLevel::warning, LogLine("pages")
+                                     .field("address", options.listen)
+                                     .field("problem", "HTTP without TLS")
+                                     .field("remedy", "probes and scrapers need the scheme HTTP"));
   }
   const auto server = TRY(serve(options, rebalancer->metrics()));
   signalfd_siginfo received{};

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -96,6 +97,7 @@ class Rebalancer {
   void remember(const CyclePlan::Made& made);
   void measure(const PlanEvictions::Ended& ended);
   void report_evictions();
+  void remember_end(const PlanEvictions::Ended& ended);
   void report_losses();
   void forget_move(const PodTarget& pod);
   void log_plan(const rebalance::RebalancePlan& plan, std::size_t evictions);
@@ -140,6 +142,7 @@ class Rebalancer {
   MonotonicTime last_end_{};  // of an eviction, or of the plan
   std::map<std::pair<std::string, std::string>, Duration> plugin_times_;  // by profile and plugin
   std::vector<std::string> planned_;
+  std::unordered_set<std::string> planned_uids_;
   // As last logged.
   std::string election_problem_;
   std::string holder_;

@@ -5,10 +5,11 @@
 
 namespace forestall::cluster {
 
-void RefusedPods::add(const std::string& uid, std::string_view answer, MonotonicTime now) {
+void RefusedPods::add(const std::string& uid, std::string_view answer, bool is_of_pod,
+                      MonotonicTime now) {
   const auto known = pods_.find(uid);
   Duration lasts = kFirst;
-  if (known != pods_.end() && !known->second.is_over(now)) {
+  if (is_of_pod && known != pods_.end() && !known->second.is_over(now)) {
     lasts = std::min<Duration>(known->second.lasts * 2, kLongest);
   }
   if (known == pods_.end()) make_room(now);

@@ -22,7 +22,9 @@ class RefusedPods {
   static constexpr Duration kLongest = std::chrono::hours(6);
   static constexpr std::size_t kMax = 10'000;
 
-  void add(const std::string& uid, std::string_view answer, MonotonicTime now);
+  // `is_of_pod`: the server refused this pod, so that the time grows. Else the server had an error,
+  // which need not be about the pod.
+  void add(const std::string& uid, std::string_view answer, bool is_of_pod, MonotonicTime now);
   // Sets rebalance::ClusterPod::refused.
   void mark(rebalance::Snapshot& snapshot, MonotonicTime now);
   [[nodiscard]] std::size_t size() const { return pods_.size(); }

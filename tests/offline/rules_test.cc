@@ -63,6 +63,21 @@ TEST(RulesCommand, EvaluatesRulesetsOfItsOwnConfiguration) {
   EXPECT_THAT(json.output, HasSubstr("\"below\": \"10%\""));
 }
 
+TEST(RulesCommand, CheckConfigNamesRulesetsWhoseKillAfterAHookNeedsNoGroup) {
+  const std::string ruleset =
+      "\n  detectors: [{name: g, all: [{available: {below: 10%}}]}]\n  actions:\n"
+      "  - kill: {cgroups: ['/batch/*']";
+  const TempTree tree{
+      {"config.yaml", "prekillHooks: [{name: dump, program: /sbin/dump}]\nrulesets:\n- name: own" +
+                          ruleset + "}\n- name: imported" + ruleset + ", preference: oomd}\n"}};
+  const Ran text = run_forestall({"check-config", "--config", tree / "config.yaml"});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_THAT(text.output,
+              testing::EndsWith(
+                  "after a prekill hook, a kill follows only if a group of its ruleset fires\n"
+                  "  of ruleset imported, also if none fires (preference: oomd)\n"));
+}
+
 TEST(RulesCommand, AnAgentRefusesActionsThatItDoesNotRun) {
   const std::string ruleset = "{name: r, detectors: [{name: g, all: [{always: false}]}], actions: ";
   const TempTree tree{

@@ -64,13 +64,56 @@ TEST(RuleHooks, TheKillDoesNotWaitBeyondTheTimeOfTheChain) {
   EXPECT_EQ(story.evaluate(6.01), "kill /s/b: ruleset");
 }
 
-TEST(RuleHooks, TheKillComesEvenIfNoGroupFiresAnyMore) {
-  HookStory story;
+rulesets::Ruleset kills_as_oomd() {
+  auto ruleset = kills_in("s");
+  std::get<rulesets::Kill>(ruleset.actions[0].arguments).by_preference = true;
+  return ruleset;
+}
+
+TEST(RuleHooks, IfNoGroupFiresAtTheEndThereIsNeitherAKillNorAPause) {
+  for (const HookState state : {HookState::succeeded, HookState::timed_out, HookState::refused}) {
+    HookStory story;
+    story.evaluate(1);
+    story.hook_is(state);
+    story.cgroups = {rule_cgroup("/s/a", mib(20)), rule_cgroup("/s/b", mib(30))};
+    EXPECT_EQ(story.evaluate(2), "none: no-data");
+    EXPECT_THAT(story.tried(), ElementsAre("/s/b held"));
+    EXPECT_THAT(story.decision().rulesets[0].log,
+                ElementsAre("No group of detectors fires after the prekill hook dump, so no kill "
+                            "is needed: /s/b"));
+    story.now.hooks.clear();
+    story.cgroups = {rule_cgroup("/s/a", mib(200)), rule_cgroup("/s/b", mib(30))};
+    story.evaluate(3);
+    EXPECT_THAT(story.tried(), ElementsAre("/s/a hook-requested"));
+  }
+}
+
+TEST(RuleHooks, IfNoGroupFiresAtTheEndNoFurtherActionRuns) {
+  auto ruleset = kills_in("s");
+  ruleset.actions.push_back(ruleset.actions[0]);
+  HookStory story({runs_program("dump", {{{"s", "b"}}})}, {}, false, ruleset);
+  story.evaluate(1);
+  story.hook_is(HookState::succeeded);
+  for (rulesets::Cgroup& each : story.cgroups) each.current = mib(20).count;
+  EXPECT_EQ(story.evaluate(2), "none: no-data");
+  EXPECT_EQ(story.decision().rulesets[0].actions.size(), 1U);
+}
+
+TEST(RuleHooks, AKillWithPreferenceOomdComesEvenIfNoGroupFiresAnyMore) {
+  HookStory story({runs_program("dump")}, {}, false, kills_as_oomd());
   story.evaluate(1);
   story.hook_is(HookState::succeeded);
   story.cgroups = {rule_cgroup("/s/a", mib(20)), rule_cgroup("/s/b", mib(30))};
   EXPECT_EQ(story.evaluate(2), "kill /s/b: ruleset");
   EXPECT_EQ(story.decision().evictions[0].message, "The ruleset r selected it: big.");
+}
+
+TEST(RuleHooks, WhileAGroupFiresTheVictimThatWaitedDiesNotTheOneThatRanksFirstNow) {
+  HookStory story;
+  story.evaluate(1);
+  story.hook_is(HookState::succeeded);
+  story.cgroups = {rule_cgroup("/s/a", mib(400)), rule_cgroup("/s/b", mib(30))};
+  EXPECT_EQ(story.evaluate(2), "kill /s/b: ruleset");
 }
 
 TEST(RuleHooks, ANewCgroupOfTheSameNameIsNotKilled) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/printable.h"
@@ -220,6 +221,9 @@ void print_text(const Options& options, const intake::LoadedConfig& loaded,
     fmt::print("{}", ruleset_text(each, RulesetSource::own));
   }
   for (const rulesets::PrekillHook& each : loaded.hooks) fmt::print("{}", hook_text(each));
+  if (!std::ranges::all_of(loaded.hooks, &rulesets::PrekillHook::only_logs)) {
+    fmt::print("{}", kills_after_hooks_text(loaded.rulesets));
+  }
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "base/printable.h"
 #include "model/rule_observation.h"
@@ -246,6 +248,21 @@ std::string hook_text(const rulesets::PrekillHook& hook) {
   }
   return fmt::format("prekill hook {} for {} and all above and below them{}\n",
                      printable(hook.name), printable(cgroups_text(hook.cgroups)), printable(does));
+}
+
+std::string kills_after_hooks_text(const std::vector<rulesets::Ruleset>& rulesets) {
+  std::string text = "after a prekill hook, a kill follows only if a group of its ruleset fires\n";
+  for (const rulesets::Ruleset& ruleset : rulesets) {
+    if (std::ranges::none_of(ruleset.actions, [](const rulesets::Plugin& action) {
+          const auto* kill = std::get_if<rulesets::Kill>(&action.arguments);
+          return kill != nullptr && kill->by_preference;
+        })) {
+      continue;
+    }
+    text += fmt::format("  of ruleset {}, also if none fires (preference: oomd)\n",
+                        printable(ruleset.name));
+  }
+  return text;
 }
 
 std::string decision_text(const rulesets::RuleDecision& decision, const ShowPath& shown) {

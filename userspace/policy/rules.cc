@@ -393,7 +393,9 @@ class RulePass {
         continue;
       }
       RuleOutcome outcome = RuleOutcome::dry_run;
-      if (!attempt.file.empty()) {
+      if (attempt.outcome == AttemptOutcome::not_needed) {
+        outcome = RuleOutcome::held;
+      } else if (!attempt.file.empty()) {
         outcome = outcome_of_write(attempt);
       } else if (attempt.outcome != AttemptOutcome::dry) {
         outcome = outcomes_[reported_++];

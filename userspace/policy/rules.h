@@ -16,10 +16,10 @@
 //
 // A kill may wait for a prekill hook, which starts if the kill could be made now and no other hook
 // runs. When the hook has ended, or at the latest when the time of the chain is over, the kill
-// follows even if no group fires any more, as in oomd, but only of that victim, if it is still
-// there and everything above permits it. If not, or if another kill or restart began meanwhile, the
-// wait is void: the chain ends without a pause, and the detectors decide again. Thresholds wait for
-// no hook.
+// follows, but only of that victim, if a group still fires, it is still there and everything above
+// permits it. A kill with oomd's preference needs no group that fires, as in oomd. Otherwise, or if
+// another kill or restart began meanwhile, the wait is void: the chain ends without a pause, and
+// the detectors decide again. Thresholds wait for no hook.
 //
 // A throttle or freeze of a cgroup that may never be killed is refused. Reclaim is not: it ends no
 // process. What is held afterwards is in the state (rulesets/held_settings.h).

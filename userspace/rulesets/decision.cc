@@ -29,6 +29,7 @@ std::string_view to_string(AttemptOutcome outcome) {
     case AttemptOutcome::hook: return "hook";
     case AttemptOutcome::written: return "written";
     case AttemptOutcome::held: return "held";
+    case AttemptOutcome::not_needed: return "not-needed";
   }
   return {};
 }

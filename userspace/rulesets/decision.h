@@ -35,7 +35,8 @@ struct DescentRanking {
   std::vector<RankedCgroup> ranking;
 };
 
-enum class AttemptOutcome : std::uint8_t { killed, failed, dry, hook, written, held };
+// not_needed: when the victim's hook ended, no group fired any more.
+enum class AttemptOutcome : std::uint8_t { killed, failed, dry, hook, written, held, not_needed };
 [[nodiscard]] std::string_view to_string(AttemptOutcome outcome);
 
 struct KillAttempt {

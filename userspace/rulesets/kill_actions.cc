@@ -148,6 +148,15 @@ KillActions::KillEnd KillActions::resume_kill(const Kill& arguments, PluginRun& 
     return KillEnd::deferred;
   }
   run.state->hook.reset();
+  // oomd kills even if no group fires any more.
+  if (!run.fires && !arguments.by_preference) {
+    run.report->attempts.push_back({wait.victim.path, AttemptOutcome::not_needed});
+    scope_.decision.messages.push_back(
+        {std::string(run.ruleset), run.chain == nullptr ? std::string() : run.chain->group,
+         "No group of detectors fires after the prekill hook " + wait.hook +
+             ", so no kill is needed: " + wait.victim.path});
+    return KillEnd::held;
+  }
   // If the victim is gone, the kill is no longer needed.
   const Cgroup* victim = present(wait.victim);
   if (victim == nullptr) return KillEnd::none;

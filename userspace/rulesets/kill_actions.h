@@ -25,6 +25,7 @@ class KillActions {
  private:
   enum class KillEnd : std::uint8_t { killed, none, deferred, held };
 
+  // held: the chain ends without a kill and without a pause.
   KillEnd resume_kill(const Kill& arguments, PluginRun& run);
   // `stack` ends with the best candidate.
   KillEnd try_candidates(const Kill& arguments, PluginRun& run, std::vector<const Cgroup*> stack);

@@ -179,6 +179,33 @@ TEST(RuleHooks, AKillMeanwhileIsTheOnlyOneForItsCrossing) {
   }
 }
 
+TEST(RuleHooks, AHookWhoseKillDidNotFollowDoesNotRunTwiceWithinAMinute) {
+  HookStory story;
+  story.evaluate(1);
+  story.hook_is(HookState::running);
+  story.kill_began("/w", 1.5, KillState::released);
+  EXPECT_EQ(story.evaluate(2), "none: no-data");
+  EXPECT_THAT(story.tried(), ElementsAre("/s/b held"));
+  // It still runs.
+  EXPECT_EQ(story.evaluate(3), "none: no-data");
+  EXPECT_THAT(story.tried(), ElementsAre("/s/b held"));
+  story.now.hooks[0].state = HookState::succeeded;
+  EXPECT_EQ(story.evaluate(4), "kill /s/b: ruleset");
+}
+
+TEST(RuleHooks, AHookWhoseKillDidNotFollowRunsAgainAfterAMinuteAndForANewCgroup) {
+  for (const bool is_new : {false, true}) {
+    HookStory story;
+    story.evaluate(1);
+    story.hook_is(HookState::succeeded);
+    story.kill_began("/w", 1.5, KillState::released);
+    story.evaluate(2);
+    if (is_new) story.cgroups[1].id += 1000;
+    EXPECT_EQ(story.evaluate(is_new ? 3 : 62.5), "none: no-data");
+    EXPECT_THAT(story.tried(), ElementsAre("/s/b hook-requested"));
+  }
+}
+
 TEST(RuleHooks, TheKillOfOneRulesetWaitsAtATime) {
   RuleStory story({kills_in("s", "one"), kills_in("s", "two")}, {}, false, {runs_program("dump")});
   EXPECT_EQ(story.evaluate(1), "none: no-data");

@@ -194,6 +194,13 @@ class RulePass {
   // Nothing: the workloads are needed first.
   std::optional<EffectAnswer> start_hook(const rulesets::WantedEffect& wanted) {
     if (wanted.dry || dry_run_) return EffectAnswer::yes;
+    if (wanted.ran) {
+      const bool runs = std::ranges::any_of(observation_.hooks, [&](const HookProgress& each) {
+        return is_running(each) && each.cgroup == wanted.target;
+      });
+      if (runs) outcomes_.push_back(RuleOutcome::held);
+      return runs ? EffectAnswer::not_now : EffectAnswer::yes;
+    }
     std::optional<Candidate> candidate;
     const auto outcome = judge_target(wanted.target, candidate);
     if (!outcome) return std::nullopt;

@@ -169,6 +169,7 @@ void RuleEvaluation::run_chain(const Ruleset& ruleset, RulesetState& state, std:
     plugin_run.state = &state.actions[a];
     plugin_run.ruleset = ruleset.name;
     plugin_run.chain = &chain;
+    plugin_run.ruleset_pause = ruleset.post_action_delay;
     plugin_run.fires = run.group.has_value();
     plugin_run.report = &report;
     report.result = run_plugin(plugin_run);

@@ -26,6 +26,10 @@ inline constexpr std::chrono::nanoseconds kRestartWait = std::chrono::seconds(15
 // A hook of a kill that belongs to no run of a chain may take this long: oomd's default.
 inline constexpr std::chrono::nanoseconds kHookWait = std::chrono::seconds(5);
 
+// A hook whose kill did not follow does not run again for the same victim for this long, or for the
+// pause after the kill, if that is longer: the kill follows without it.
+inline constexpr std::chrono::nanoseconds kHookKept = std::chrono::minutes(1);
+
 struct RuleConfig {
   RuleProgram program;
   std::vector<IoDevice> devices;
@@ -53,7 +57,10 @@ struct WantedEffect {
   // Of start_hook: until when the kill waits for it at the latest.
   std::chrono::nanoseconds since{0};
   std::chrono::nanoseconds until{0};
-  bool dry = false;             // of start_hook: the kill that it is for is dry
+  bool dry = false;  // of start_hook: the kill that it is for is dry
+  // Of start_hook: it ran lately and does not run again; the answer: yes, or `not_now` if it still
+  // runs.
+  bool ran = false;
   std::uint64_t cgroup_id = 0;  // of poll_hook: of the victim
 };
 

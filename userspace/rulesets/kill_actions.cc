@@ -8,6 +8,7 @@
 
 #include "rulesets/cgroup_pattern.h"
 #include "rulesets/ranking.h"
+#include "rulesets/rule_amounts.h"
 
 namespace forestall::rulesets {
 
@@ -102,6 +103,21 @@ void KillActions::report_wait(PluginRun& run, const HookWait& wait, bool starts)
   attempt.hook_until = hook_end(run);
 }
 
+// The state keeps, by victim, when a wait for a hook ended without its kill.
+bool KillActions::ran_lately(PluginRun& run, const Cgroup& victim) const {
+  const std::int64_t pause =
+      std::get<Kill>(run.plugin->arguments).post_action_delay.value_or(run.ruleset_pause);
+  const auto kept = std::max<std::chrono::nanoseconds>(seconds_of(pause), kHookKept);
+  std::erase_if(run.state->values, [&](const auto& each) {
+    return each.second.empty() || scope_.observed.time - each.second.back().time > kept;
+  });
+  return run.state->values.contains(victim.id);
+}
+
+void KillActions::keep_hook(PluginRun& run, const HookWait& wait) const {
+  run.state->values[wait.victim.id] = {{scope_.observed.time, static_cast<std::int64_t>(wait.run)}};
+}
+
 KillActions::KillEnd KillActions::begin_hook(PluginRun& run, const Cgroup& victim,
                                              const std::vector<const Cgroup*>& stack) {
   if (!hooks_in_time(run)) return KillEnd::none;
@@ -109,12 +125,15 @@ KillActions::KillEnd KillActions::begin_hook(PluginRun& run, const Cgroup& victi
     return hook_matches(each.cgroups, victim.path);
   });
   if (hook == hooks_.end()) return KillEnd::none;
-  const std::uint64_t id = ++scope_.state.hook_runs;
+  const bool ran = ran_lately(run, victim);
+  const std::uint64_t id = ran ? 0 : ++scope_.state.hook_runs;
   WantedEffect start{WantedEffect::Kind::start_hook, victim.path, hook->name, id};
   start.until = hook_end(run);
   start.dry = is_dry(run);
+  start.ran = ran;
   const auto finished = scope_.effects.answer(std::move(start));
   if (!finished || *finished == EffectAnswer::yes) return KillEnd::none;
+  if (ran && *finished == EffectAnswer::no) return KillEnd::none;
   if (*finished == EffectAnswer::not_now) {
     run.report->attempts.push_back({victim.path, AttemptOutcome::held});
     return KillEnd::held;
@@ -140,6 +159,7 @@ KillActions::KillEnd KillActions::resume_kill(const Kill& arguments, PluginRun& 
   if (!finished) return KillEnd::none;
   if (*finished == EffectAnswer::not_now) {
     run.state->hook.reset();
+    keep_hook(run, wait);
     run.report->attempts.push_back({wait.victim.path, AttemptOutcome::held});
     return KillEnd::held;
   }
@@ -150,6 +170,7 @@ KillActions::KillEnd KillActions::resume_kill(const Kill& arguments, PluginRun& 
   run.state->hook.reset();
   // oomd kills even if no group fires any more.
   if (!run.fires && !arguments.by_preference) {
+    keep_hook(run, wait);
     run.report->attempts.push_back({wait.victim.path, AttemptOutcome::not_needed});
     scope_.decision.messages.push_back(
         {std::string(run.ruleset), run.chain == nullptr ? std::string() : run.chain->group,
@@ -161,6 +182,7 @@ KillActions::KillEnd KillActions::resume_kill(const Kill& arguments, PluginRun& 
   const Cgroup* victim = present(wait.victim);
   if (victim == nullptr) return KillEnd::none;
   const KillEnd end = kill_cgroup(run, *victim);
+  if (end == KillEnd::held) keep_hook(run, wait);
   if (waits() || end != KillEnd::none) return end;
   std::vector<const Cgroup*> next;
   for (const CgroupRef& ref : wait.next) {

@@ -30,6 +30,9 @@ class KillActions {
   // `stack` ends with the best candidate.
   KillEnd try_candidates(const Kill& arguments, PluginRun& run, std::vector<const Cgroup*> stack);
   [[nodiscard]] bool hooks_in_time(const PluginRun& run) const;
+  // The hook of this victim ran lately, and its kill did not follow.
+  [[nodiscard]] bool ran_lately(PluginRun& run, const Cgroup& victim) const;
+  void keep_hook(PluginRun& run, const HookWait& wait) const;
   // deferred: the kill of the victim now waits for a hook. held: no kill may be made now. none: the
   // kill follows, unless an effect is wanted.
   KillEnd begin_hook(PluginRun& run, const Cgroup& victim, const std::vector<const Cgroup*>& stack);

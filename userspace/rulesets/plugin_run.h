@@ -48,6 +48,7 @@ struct PluginRun {
   std::string_view ruleset;
   const ChainRun* chain = nullptr;  // null: among the detectors, before a group fired
   ActionRun* report = nullptr;
+  std::int64_t ruleset_pause = 0;  // seconds
   bool fires = true;  // a group, in this evaluation; of a chain that is resumed, maybe none
   // Set by an action that returned stop: seconds of the pause in place of the ruleset's.
   std::optional<std::int64_t> pause;

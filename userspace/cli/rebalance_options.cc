@@ -64,7 +64,7 @@ void describe_simulate(CLI::App& command, SimulateOptions& options) {
                    "held it; without, the scheduler places them");
 }
 
-constexpr const char* kGroup = "In a cluster";
+constexpr const char* kClusterGroup = "In a cluster";
 
 // So that the arguments of the descheduler's Deployment do.
 void describe_ineffective(CLI::App& command, RebalanceRunOptions& run, CLI::Option* files) {
@@ -87,7 +87,7 @@ void describe_ineffective(CLI::App& command, RebalanceRunOptions& run, CLI::Opti
             name, [&run, shown](const std::string&) { run.ineffective.push_back(shown); },
             "Of the descheduler; without effect")
         ->option_text("VALUE")
-        ->group(kGroup)
+        ->group(kClusterGroup)
         ->excludes(files);
   }
   for (const std::string name : {"--otel-fallback-no-op-on-error", "--enable-http2"}) {
@@ -95,7 +95,7 @@ void describe_ineffective(CLI::App& command, RebalanceRunOptions& run, CLI::Opti
         .add_flag_function(
             name, [&run, name](std::int64_t) { run.ineffective.push_back(name); },
             "Of the descheduler; without effect")
-        ->group(kGroup)
+        ->group(kClusterGroup)
         ->excludes(files);
   }
   command
@@ -107,7 +107,7 @@ void describe_ineffective(CLI::App& command, RebalanceRunOptions& run, CLI::Opti
           "Of the descheduler; without effect")
       ->option_text("leases")
       ->check(CLI::IsMember({"leases"}))
-      ->group(kGroup)
+      ->group(kClusterGroup)
       ->excludes(files);
 }
 
@@ -120,23 +120,23 @@ void describe_server(CLI::App& command, RebalanceRunOptions& run, CLI::Option* f
               "Port of /metrics, /healthz, /livez and /readyz, over HTTP (default: 0, none)")
           ->option_text("PORT")
           ->check(CLI::Range(std::uint64_t{0}, kPortMax))
-          ->group(kGroup)
+          ->group(kClusterGroup)
           ->excludes(files);
   command
       .add_option("--bind-address", run.bind_address,
                   "IP address of that port (default: 0.0.0.0, all)")
       ->option_text("ADDRESS")
-      ->group(kGroup)
+      ->group(kClusterGroup)
       ->needs(port);
   command.add_flag("--disable-metrics", run.disable_metrics, "No page /metrics")
-      ->group(kGroup)
+      ->group(kClusterGroup)
       ->excludes(files);
   command
       .add_option("--logging-format", run.logging_format,
                   "text or json (default: text on a terminal, else logfmt)")
       ->option_text("FORMAT")
       ->check(CLI::IsMember({"text", "json"}))
-      ->group(kGroup)
+      ->group(kClusterGroup)
       ->excludes(files);
 }
 
@@ -144,7 +144,7 @@ void describe_run(CLI::App& command, RebalanceRunOptions& run, CLI::Option* file
   const auto add = [&](const char* name, std::string& value, const char* form, const char* help,
                        CLI::Option* needed) {
     CLI::Option* const added =
-        command.add_option(name, value, help)->option_text(form)->group(kGroup);
+        command.add_option(name, value, help)->option_text(form)->group(kClusterGroup);
     return needed == nullptr ? added->excludes(files) : added->needs(needed);
   };
   CLI::Option* const kubeconfig =
@@ -159,7 +159,7 @@ void describe_run(CLI::App& command, RebalanceRunOptions& run, CLI::Option* file
       command
           .add_flag("--leader-elect", run.leader_elect,
                     "Evict only while this process holds a Lease; ignored in a dry run")
-          ->group(kGroup)
+          ->group(kClusterGroup)
           ->needs(interval);
   add("--leader-elect-lease-duration", run.lease_duration, "DURATION",
       "How long other processes wait after the last renewal (default: 137s)", elect);

@@ -110,6 +110,20 @@ TEST(RulesCommand, AnAgentRefusesActionsThatItDoesNotRun) {
               HasSubstr("oomd.json: ruleset 'r', action 1 ('restart'): it requires systemd"));
 }
 
+TEST(RulesCommand, AnAgentRefusesAHookWithTheNameOfOneOfOomd) {
+  const TempTree tree{
+      {"config.yaml", "prekillHooks: [{name: dummy_prekill_hook 1, program: /sbin/dump}]\n"},
+      {"oomd.json", R"({"rulesets": [{"name": "r", "detectors": [["g", {"name": "stop"}]],
+           "actions": [{"name": "kill_by_swap_usage", "args": {"cgroup": "none"}}]}],
+           "prekill_hooks": [{"name": "dummy_prekill_hook", "args": {"cgroup": "/"}}]})"}};
+  const Ran ran = run_forestall({"agent", "--dry-run", "--config", tree / "config.yaml",
+                                 "--oomd-config", tree / "oomd.json"});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.errors, HasSubstr("prekillHooks[0].name: the name 'dummy_prekill_hook 1' is that "
+                                    "of a hook of " +
+                                    std::string(tree / "oomd.json")));
+}
+
 TEST(RulesCommand, EvaluatesOnThisHostAndActsOnNothing) {
   const TempTree tree{{"config.yaml",
                        "rulesets: [{name: r, detectors: [{name: g, all: [{exists: [/]}, "

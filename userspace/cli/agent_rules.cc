@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 #include <variant>
@@ -72,6 +73,20 @@ Result<intake::ImportedRulesets> load_agent_oomd(const Options& options) {
   return std::move(*imported);
 }
 
+// A hook is found by its name.
+Result<void> check_hook_names(const Options& options,
+                              const std::vector<rulesets::PrekillHook>& of_oomd,
+                              const std::vector<rulesets::PrekillHook>& own) {
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    if (std::ranges::find(of_oomd, own[i].name, &rulesets::PrekillHook::name) == of_oomd.end()) {
+      continue;
+    }
+    return error(fmt::format("prekillHooks[{}].name: the name '{}' is that of a hook of {}", i,
+                             own[i].name, options.oomd_config));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> add_agent_rules(const Options& options, intake::LoadedConfig& loaded) {
@@ -91,6 +106,7 @@ Result<void> add_agent_rules(const Options& options, intake::LoadedConfig& loade
   } else {
     intake::ImportedRulesets imported = TRY(load_agent_oomd(options));
     loaded.rulesets = std::move(imported.rulesets);
+    TRY(check_hook_names(options, imported.hooks, loaded.hooks));
     // The configuration's own hooks follow oomd's.
     loaded.hooks.insert(loaded.hooks.begin(), std::make_move_iterator(imported.hooks.begin()),
                         std::make_move_iterator(imported.hooks.end()));

@@ -3,6 +3,7 @@
 // hard thresholds crossed during a soft kill.
 #include <gtest/gtest.h>
 
+#include "policy/conditions.h"
 #include "policy/deadlines.h"
 #include "tests/policy/pods.h"
 #include "tests/policy/reported.h"
@@ -236,6 +237,25 @@ TEST(SequenceTest, WithBothDrivingTheHardOneActs) {
   evaluate_at(run, second(1), mib(1));
   EXPECT_TRUE(run.decision().evidence[*run.decision().driving].threshold.hard());
   EXPECT_TRUE(run.decision().evictions[0].at_once);
+}
+
+// A kill on a pre-ranked list: the step after it finds the memory free again.
+TEST(SequenceTest, KeepsThePressureOfAStepWithoutItsState) {
+  constexpr auto kMemory = static_cast<std::size_t>(Condition::memory_pressure);
+  Reports of_kill{};
+  Pressure met{};
+  met[kMemory] = true;
+  static_cast<void>(report(met, minutes(5), second(7), of_kill));
+  Reports kept{};
+  keep_pressure(of_kill, kept);
+  const Conditions after = report(Pressure{}, minutes(5), second(8), kept);
+  EXPECT_TRUE(after[kMemory].status);
+  EXPECT_TRUE(after[kMemory].changed) << "it was not reported before";
+  EXPECT_EQ(after[kMemory].last_met, second(7));
+  Reports older{};
+  older[kMemory].last_met = second(3);
+  keep_pressure(older, kept);
+  EXPECT_EQ(kept[kMemory].last_met, second(7));
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "policy/conditions.h"
+
 namespace forestall::test {
 namespace {
 
@@ -49,9 +51,11 @@ Decision RecordedRun::evaluate(const Observation& observation) {
 }
 
 Decision RecordedRun::sample_subjects(const Observation& observation) {
-  Decision decision = policy::step(config_, state_, observation).decision;
+  policy::Step step = policy::step(config_, state_, observation);
+  Decision decision = std::move(step.decision);
   for (ConditionStatus& status : decision.conditions) status.changed = false;
   report(observation, decision, state_, true);
+  policy::keep_pressure(step.state.conditions, state_.conditions);
   return decision;
 }
 

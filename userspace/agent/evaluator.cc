@@ -6,6 +6,7 @@
 
 #include "kernel/memory_kinds.h"
 #include "model/unit_restart.h"
+#include "policy/conditions.h"
 #include "policy/damage_limit.h"
 
 namespace forestall::agent {
@@ -26,6 +27,7 @@ bool may_rank_by_memory(const Decision& decision) {
 }  // namespace
 
 Record Evaluator::evaluate(const Wake& wake, MonotonicTime began) {
+  policy::keep_pressure(std::exchange(pressure_of_kill_, {}), state_.conditions);
   Record record;
   if (!evaluate_prepared(wake, record)) evaluate_everything(wake, began, record);
   return record;
@@ -48,7 +50,7 @@ policy::Step Evaluator::run_policy(Observation& observation, ReadMore read_more)
 
 // False: the list does not answer for the decision, and `record` is as it was. The state stays as
 // it was in either case: the policy got a part of the node only, and the evaluation that follows
-// the kill reads all of it.
+// the kill reads all of it. By then the memory may be free again, so the pressure is kept.
 bool Evaluator::evaluate_prepared(const Wake& wake, Record& record) {
   const VictimCache& victim_cache = parts_.victim_cache;
   const MonotonicTime now = parts_.clock.now();
@@ -89,6 +91,7 @@ bool Evaluator::evaluate_prepared(const Wake& wake, Record& record) {
   if (!victim_cache.covers(answer.decision)) return false;
   if (!complete && !parts_.tree.allows(answer.decision)) return false;
   for (ConditionStatus& status : answer.decision.conditions) status.changed = false;
+  pressure_of_kill_ = answer.state.conditions;
   record.stages.observed = observed;
   record.prepared = victim_cache.prepared(now);
   record.observation = std::move(observation);

@@ -25,6 +25,7 @@
 #include "exports/loop_work.h"
 #include "model/config.h"
 #include "model/record.h"
+#include "policy/conditions.h"
 #include "policy/step.h"
 #include "sources/observer.h"
 
@@ -96,7 +97,8 @@ class Evaluator {
 
   const EvaluatorParts parts_;
   policy::State state_;
-  policy::State before_;  // what state_ was before the last step
+  policy::State before_;                // what state_ was before the last step
+  policy::Reports pressure_of_kill_{};  // of the last decision on the pre-ranked list
   bool complete_ = true;  // no workload came since the tree was listed, for the last decide()
   std::optional<MonotonicTime> disk_short_since_;
   std::optional<RecentWorkloads> reading_;  // the last one; without workloads until they are kept

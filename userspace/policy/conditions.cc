@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/conditions.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "policy/saturating.h"
@@ -18,6 +19,12 @@ Conditions report(const Pressure& pressure, Duration transition, MonotonicTime n
     known.status = status;
   }
   return conditions;
+}
+
+void keep_pressure(const Reports& met, Reports& reports) {
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    reports[i].last_met = std::max(reports[i].last_met, met[i].last_met);
+  }
 }
 
 }  // namespace forestall::policy

@@ -21,4 +21,8 @@ using Reports = std::array<State::Reported, kConditions.size()>;
 [[nodiscard]] Conditions report(const Pressure& pressure, Duration transition, MonotonicTime now,
                                 Reports& reports);
 
+// Adds to `reports` the pressure of a step whose state is not kept otherwise. report() marks the
+// change in the next step, which may find the memory free again.
+void keep_pressure(const Reports& met, Reports& reports);
+
 }  // namespace forestall::policy

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replay/replay_fold.h"
 
+#include "policy/conditions.h"
 #include "policy/step.h"
 
 namespace forestall::replay {
@@ -41,8 +42,10 @@ Decision ReplayFold::take(Observation& observation, const Supply& supply) {
 // The agent treats a decision on a pre-ranked list in the same way.
 Decision ReplayFold::sample_subjects(Observation& observation) {
   fill_in_pods(observation);
-  Decision decision = policy::step(config_, state_, observation).decision;
+  policy::Step step = policy::step(config_, state_, observation);
+  Decision decision = std::move(step.decision);
   for (ConditionStatus& status : decision.conditions) status.changed = false;
+  policy::keep_pressure(step.state.conditions, state_.conditions);
   count(observation, decision);
   ++counts_.prepared;
   changed_.clear();

@@ -127,6 +127,17 @@ TEST_F(NodeReportBuilderTest, ReportsWhatTheRebalancerReads) {
                                 R"("name":"here","uid":"node-uid"}])"));
 }
 
+// API servers of 1.20 refuse a report with an empty object.
+TEST_F(NodeReportBuilderTest, HasNoMemoryIfNothingOfItIsKnown) {
+  v1::AgentStatus of_cgroups;
+  of_cgroups.mutable_config();
+  add_threshold(of_cgroups, "allocatableMemory.available", "/kubepods", 500, 100, {}, now_);
+  builder_.answered(of_cgroups, now_);
+  const std::string report = build();
+  EXPECT_THAT(report, HasSubstr("lastHour"));
+  EXPECT_THAT(report, Not(HasSubstr(R"("memory":)")));
+}
+
 TEST_F(NodeReportBuilderTest, ReportsPressureThatIsReached) {
   builder_.answered(status(90, 0.0), now_);
   const std::string report = build();

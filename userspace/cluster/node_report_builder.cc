@@ -186,13 +186,17 @@ void NodeReportBuilder::write_memory(text::JsonWriter& out,
   const auto member = [&out](std::string_view key, const std::optional<std::int64_t>& value) {
     if (value) out.member(key, *value);
   };
-  out.key("memory");
-  out.begin_object();
-  member("capacity", capacity_);
   // It is read with the pods.
-  if (ranked_at_ && now - *ranked_at_ < kUsageAgeMax) member("usage", usage_);
-  member("workingSet", working_set_);
-  out.end_object();
+  const bool has_usage = usage_ && ranked_at_ && now - *ranked_at_ < kUsageAgeMax;
+  // API servers of 1.20 take an applied {} for null, and refuse the report.
+  if (capacity_ || working_set_ || has_usage) {
+    out.key("memory");
+    out.begin_object();
+    member("capacity", capacity_);
+    if (has_usage) member("usage", usage_);
+    member("workingSet", working_set_);
+    out.end_object();
+  }
   if (!stalls || !built_stalls_ || now <= stalls_at_) return;
   if (stalls->some < built_stalls_->some || stalls->full < built_stalls_->full) return;
   out.key("memoryStallPercent");

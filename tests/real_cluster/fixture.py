@@ -23,6 +23,7 @@ MANIFESTS = TOP / "scripts/deploy/kubernetes"
 PODS = "/api/v1/namespaces/default/pods"
 AGENTS = "/api/v1/namespaces/forestall/pods"
 NODES = "/api/v1/nodes"
+CONDITION = "ForestallMemoryPressure"
 TAINT = "forestall.dev/memory-pressure"
 # Of the node's condition.
 TRANSITION = 10
@@ -103,6 +104,14 @@ def begin(pod: dict) -> None:
     """Lets a hog that waits fill its memory."""
     for pid in container_pids(pod):
         os.kill(pid, signal.SIGUSR1)
+
+
+def pressure(node: dict) -> tuple[str, bool]:
+    """Status of the agent's condition, and whether the node has the agent's taint."""
+    status = [each["status"] for each in node["status"]["conditions"]
+              if each["type"] == CONDITION]
+    taints = [each["key"] for each in node["spec"].get("taints") or []]
+    return status[0] if status else "", TAINT in taints
 
 
 def ready_since(pod: dict) -> str:

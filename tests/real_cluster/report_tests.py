@@ -9,7 +9,7 @@ import signal
 
 import fixture
 from fixture import (AGENTS, NODES, PODS, ClusterCase, agent_pod, begin,
-                     container_pids, hog, report)
+                     container_pids, hog, pressure, report)
 from lab import NODE, is_ready
 
 REPORTS = "/apis/forestall.dev/v1alpha1/nodereports"
@@ -30,25 +30,69 @@ class ReportTests(ClusterCase):
                                     fieldSelector=f"metadata.name={NODE}", **after)
 
     def test_b_an_eviction_is_seen_by_kubectl(self) -> None:
-        """As an Event, and by `kubectl forestall`."""
+        """Event, `kubectl forestall`, condition and taint. The last two are removed when the
+        transition period is over."""
         self.create(hog("seen", 1600, 0, "wait"))
         self.wait_until_known()
         self.assertIn("not evicted by Forestall", fixture.plugin("why", "seen"))
-        pod = self.evicted("seen", lambda: begin(fixture.lab.api.get(f"{PODS}/seen")))
+        uid = fixture.lab.api.get(f"{PODS}/seen")["metadata"]["uid"]
+        self.press("seen")
+        top = json.loads(fixture.plugin("top", "nodes", "-o", "json"))["nodes"]
+        self.assertEqual([(each["name"], each["guarded"], each["pressure"], each["tainted"])
+                          for each in top], [(NODE, "yes", "True", True)])
         event = fixture.lab.api.wait(
             "/api/v1/namespaces/default/events", lambda *_: True, "an Event of the eviction",
             fieldSelector="involvedObject.name=seen,reason=Evicted,source=forestall")
-        self.assertEqual(event["involvedObject"]["uid"], pod["metadata"]["uid"])
+        self.assertEqual(event["involvedObject"]["uid"], uid)
         self.assertIn("The node was low on resource: memory", event["message"])
         self.assertEqual(event["metadata"]["annotations"]["starved_resource"], "memory")
         why = json.loads(fixture.plugin("why", "seen", "-o", "json"))
         self.assertTrue(why["evicted"])
-        self.assertFalse(why["exists"])
         events = json.loads(fixture.plugin("events", "-A", "-o", "json"))["events"]
         self.assertIn(("Evicted", "seen"), [(each["reason"], each["object"]["name"])
                                             for each in events])
-        top = json.loads(fixture.plugin("top", "nodes", "-o", "json"))["nodes"]
-        self.assertEqual([(each["name"], each["guarded"]) for each in top], [(NODE, "yes")])
+        self.wait_node(lambda node: pressure(node) == ("False", False), "no pressure, no taint")
+
+    def press(self, name: str) -> None:
+        """Begins the leak of the pod, and waits until the node has pressure."""
+        pod = fixture.lab.api.get(f"{PODS}/{name}")
+        version = fixture.lab.api.get(f"{NODES}/{NODE}")["metadata"]["resourceVersion"]
+        begin(pod)
+        self.wait_node(lambda node: pressure(node) == ("True", True), "pressure, with the taint",
+                       version)
+
+    def press_with(self, name: str) -> None:
+        self.create(hog(name, 1600, 0, "wait"))
+        self.wait_until_known()
+        self.press(name)
+
+    def test_b2_pressure_stays_while_the_pod_is_replaced(self) -> None:
+        """The condition and the taint are left to the next pod, which takes them over. Only that
+        one may remove them."""
+        self.press_with("before-rollout")
+        old = agent_pod()
+        version = fixture.lab.api.get(NODES)["metadata"]["resourceVersion"]
+        fixture.lab.api.call("DELETE", f"{AGENTS}/{old['metadata']['name']}")
+        states = []
+
+        def is_over(node: dict) -> bool:
+            states.append(pressure(node))
+            return states[-1] != ("True", True)
+        fixture.lab.api.wait(
+            NODES, lambda _, each: is_over(each), "the next pod ends the pressure",
+            patience=150, fieldSelector=f"metadata.name={NODE}", resourceVersion=version)
+        new = agent_pod()
+        self.assertNotEqual(new["metadata"]["uid"], old["metadata"]["uid"], states)
+        self.assertTrue(container_pids(new, "cluster"), "the next process has removed it")
+        self.assertNotEqual(states[-1][0], "", "the condition is never missing")
+        self.wait_node(lambda node: pressure(node) == ("False", False), "no pressure, no taint")
+        fixture.lab.api.wait(AGENTS, lambda _, each: is_ready(each), "the agent is ready")
+        self.wait_until_known()
+
+    def test_z_a_removed_daemon_set_leaves_no_taint(self) -> None:
+        self.press_with("before-removal")
+        fixture.lab.kubectl("-n", "forestall", "delete", "ds/forestall")
+        self.wait_node(lambda node: pressure(node) == ("", False), "no condition, no taint")
 
     def test_c_kubectl_ranks_the_pods_of_the_node(self) -> None:
         self.create(hog("light", 1, 0))

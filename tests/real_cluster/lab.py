@@ -413,6 +413,7 @@ class Lab:
             "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True},
                                "x509": {"clientCAFile": str(self.pki / "ca.crt")}},
             "authorization": {"mode": "Webhook"}, "makeIPTablesUtilChains": False,
+            "evictionPressureTransitionPeriod": "1s",
             "imageGCHighThresholdPercent": 100, "nodeStatusUpdateFrequency": "4s",
             "clusterDNS": [], "maxOpenFiles": 4096,
         }

@@ -12,10 +12,12 @@ import xml.etree.ElementTree as ElementTree
 
 import fixture
 from agent_tests import AgentTests
+from figures import print_figures
 from fixture import report
 from rebalance_tests import RebalanceTests
 from report_tests import ReportTests
 from rights_tests import RightsTests
+from scale import print_scale
 from lab import NODE, Lab, LabError
 
 started = time.monotonic()
@@ -57,12 +59,18 @@ class Result(unittest.TextTestResult):
 
 
 def main() -> int:
-    folder, cache, name, archive, junit, *tests = sys.argv[1:]
+    folder, cache, name, archive, junit, runs, pods, *tests = sys.argv[1:]
     lab = Lab(pathlib.Path(folder), pathlib.Path(cache), name)
     try:
         lab.start()
         fixture.use(lab, pathlib.Path(archive))
         report(f"cluster with node {NODE} is up", f"{time.monotonic() - started:.1f} s")
+        if int(runs) or int(pods):
+            if int(runs):
+                print_figures(int(runs))
+            if int(pods):
+                print_scale(int(pods))
+            return 0
         runner = unittest.TextTestRunner(sys.stdout, verbosity=2, resultclass=Result)
         names = tests or unittest.TestLoader().getTestCaseNames(ClusterTest)
         result = runner.run(unittest.TestSuite(ClusterTest(each) for each in names))

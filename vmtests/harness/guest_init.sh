@@ -31,6 +31,8 @@ mount_kernel_filesystems() {
   mount -t proc proc /proc
   mount -t sysfs sysfs /sys
   mount -t devtmpfs devtmpfs /dev
+  # What the kernel passes to the interpreter of a script that is executed by its descriptor.
+  ln -s /proc/self/fd /dev/fd
   mkdir -p /dev/pts /dev/shm
   mount -t devpts devpts /dev/pts
   mount -t tmpfs -o mode=1777 tmpfs /dev/shm

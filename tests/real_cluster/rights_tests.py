@@ -22,6 +22,7 @@ NOT_USED = {
     ("metrics.k8s.io", "nodes", "list"): "for policies that use metrics; there is no metrics API",
     ("metrics.k8s.io", "pods", "list"): "for policies that use metrics; there is no metrics API",
     ("forestall.dev", "nodereports", "create"): "the audit log has an apply as a patch only",
+    ("", "pods", "get"): "for a pod whose eviction had no answer, or an error of the server",
     ("", "events", "patch"): "for a pod that is evicted again, or after 25 Events in a burst",
 }
 

@@ -167,21 +167,10 @@ TEST_F(EventsCommand, WithoutAnAgentThereIsNoRecordingToRead) {
                                      (tree_ / "forestall.sock") + "; start one"));
 }
 
-// A ring of two agents, the second on a rebooted host: its monotonic clock is smaller.
 TEST_F(EventsCommand, RunsAndReloadsOfARingAreEvents) {
-  using namespace std::chrono_literals;
   const std::string ring = tree_ / "ring";
-  const Boot first;
-  const Boot second{"second", first.wall_offset + 120s + 60s - 10s};
-  for (const auto& [boot, start] : {std::pair{first, 100}, std::pair{second, 10}}) {
-    RecordedRun run({ring, false, mib(1)}, {}, {}, boot);
-    for (int i = 0; i <= 20; ++i) {
-      Observation observation;
-      observation.at = policy::second(start + i);
-      if (i == 5) run.reload(policy::config({policy::hard(Signal::memory_available, mib(9))}));
-      run.evaluate(observation);
-    }
-  }
+  record_ring_across_a_reboot(ring,
+                              policy::config({policy::hard(Signal::memory_available, mib(9))}));
   EXPECT_THAT(events_of(ring),
               ElementsAre(StartsWith("2023-11-14T22:15:00.000Z the agent begins to record: "),
                           "2023-11-14T22:15:05.000Z another configuration is in force",

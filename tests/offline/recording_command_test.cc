@@ -122,19 +122,8 @@ TEST_F(RecordingCommand, ReplayAtATimeDoesNotDependOnTheStart) {
 
 // The kernel's clock restarts; the reader of a ring continues its own.
 TEST_F(RecordingCommand, ReplayAtATimeCountsOnAcrossAReboot) {
-  using namespace std::chrono_literals;
   const std::string ring = tree_ / "ring";
-  const Boot first;
-  // Its first evaluation is 60 s after the last one before.
-  const Boot second{"second", first.wall_offset + 120s + 60s - 10s};
-  for (const auto& [boot, start] : {std::pair{first, 100}, std::pair{second, 10}}) {
-    RecordedRun run({ring, false, mib(1)}, {}, {}, boot);
-    for (int i = 0; i <= 20; ++i) {
-      Observation observation;
-      observation.at = policy::second(start + i);
-      run.evaluate(observation);
-    }
-  }
+  record_ring_across_a_reboot(ring);
   EXPECT_THAT(run_forestall({"replay", ring, "--at", "15s"}).output,
               HasSubstr("evaluation 16 at +15.000s,"));
   EXPECT_THAT(run_forestall({"replay", ring, "--at", "1m"}).output,

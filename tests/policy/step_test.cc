@@ -17,12 +17,6 @@ constexpr auto kNode = Signal::memory_available;
 constexpr auto kPods = Signal::allocatable_memory_available;
 constexpr auto kCgroup = Signal::cgroup_memory_available;
 
-Observation node_at(Bytes available) {
-  Observation observation;
-  observation.node = node(gib(8), available);
-  return observation;
-}
-
 std::string decide(const Config& config, const Observation& observation, const State& state = {}) {
   return reported(step(config, state, observation).decision);
 }

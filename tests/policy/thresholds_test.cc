@@ -20,12 +20,6 @@ constexpr auto kNode = Signal::memory_available;
 constexpr auto kPods = Signal::allocatable_memory_available;
 constexpr auto kCgroup = Signal::cgroup_memory_available;
 
-Observation node_at(Bytes available) {
-  Observation observation;
-  observation.node = node(gib(8), available);
-  return observation;
-}
-
 State in_series(std::vector<ThresholdId> driving) {
   State state;
   state.driving = std::move(driving);

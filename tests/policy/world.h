@@ -70,6 +70,13 @@ inline NodeSample node(Bytes capacity, Bytes available, Bytes inactive_file = {0
   return sample;
 }
 
+// A node of 8 GiB.
+inline Observation node_at(Bytes available) {
+  Observation observation;
+  observation.node = node(gib(8), available);
+  return observation;
+}
+
 inline CgroupSample cgroup(const std::string& path, Bytes limit, Bytes available,
                            std::size_t threshold = 0) {
   return {.id = id_of(path),

@@ -59,6 +59,12 @@ std::vector<std::string> wide_cluster(RoomDice& dice, int nodes, int pods) {
   return objects;
 }
 
+// The same with the plan of a policy that evicts old pods.
+World wide_world(RoomDice& dice, int nodes, int pods) {
+  return plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 60}"),
+                  wide_cluster(dice, nodes, pods));
+}
+
 bool repelled_by_some_pod(const ClusterView& view, PodIndex index, const Node& node) {
   const auto repels_here = [&](const ClusterPod& owner, const ClusterPod& other,
                                const Node& other_node) {
@@ -86,8 +92,7 @@ TEST(RoomFinder, FindsRoomIfAndOnlyIfSomeNodeHasIt) {
   for (unsigned seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);
     RoomDice dice(seed);
-    const World world = plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 60}"),
-                                 wide_cluster(dice, 90, 320));
+    const World world = wide_world(dice, 90, 320);
     ClusterView view(world.snapshot, Corrections::all());
     RoomFinder finder(view);
     const std::vector<NodeIndex> nodes = ready_nodes(view, {});
@@ -158,8 +163,7 @@ TEST(RoomFinder, ChoosesTheBestOfTheLeastUsedNodesOrOfAllThatFit) {
   for (unsigned seed = 11; seed <= 13; ++seed) {
     SCOPED_TRACE(seed);
     RoomDice dice(seed);
-    const World world = plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 60}"),
-                                 wide_cluster(dice, 90, 320));
+    const World world = wide_world(dice, 90, 320);
     ClusterView view(world.snapshot, Corrections::all());
     RoomFinder finder(view);
     const std::vector<NodeIndex> nodes = ready_nodes(view, {});
@@ -188,8 +192,7 @@ TEST(PlacementRules, CountsThatFollowThePlanAreThoseOfANewCount) {
   int problems = 0;
   for (unsigned seed = 1; seed <= 12; ++seed) {
     RoomDice dice(seed);
-    const World world = plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 60}"),
-                                 wide_cluster(dice, 20, 80));
+    const World world = wide_world(dice, 20, 80);
     ClusterView view(world.snapshot, Corrections::all());
     for (int i = 0; i < 80; ++i) {
       const auto pod = static_cast<PodIndex>(dice.upto(79));
@@ -215,8 +218,7 @@ TEST(PlacementRules, AntiAffinityIsThatOfAllPodsAtTheirPlaces) {
   int kept_away = 0;
   for (unsigned seed = 1; seed <= 3; ++seed) {
     RoomDice dice(seed);
-    const World world = plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 60}"),
-                                 wide_cluster(dice, 20, 60));
+    const World world = wide_world(dice, 20, 60);
     ClusterView view(world.snapshot, Corrections::all());
     for (int i = 0; i < 60; ++i) {
       const auto pod = static_cast<PodIndex>(dice.upto(59));

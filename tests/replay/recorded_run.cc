@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "policy/conditions.h"
+#include "tests/policy/world.h"
 
 namespace forestall::test {
 namespace {
@@ -97,6 +98,21 @@ recording::WriterTotals RecordedRun::end() {
   auto totals = recorder_.stop();
   EXPECT_TRUE(totals) << totals.error().text();
   return totals ? *totals : recording::WriterTotals{};
+}
+
+void record_ring_across_a_reboot(const std::string& folder, const std::optional<Config>& reloaded) {
+  using namespace std::chrono_literals;
+  const Boot first;
+  const Boot second{"second", first.wall_offset + 120s + 60s - 10s};
+  for (const auto& [boot, start] : {std::pair{first, 100}, std::pair{second, 10}}) {
+    RecordedRun run({folder, false, mib(1)}, {}, {}, boot);
+    for (int i = 0; i <= 20; ++i) {
+      Observation observation;
+      observation.at = policy::second(start + i);
+      if (i == 5 && reloaded) run.reload(*reloaded);
+      run.evaluate(observation);
+    }
+  }
 }
 
 }  // namespace forestall::test

@@ -56,4 +56,10 @@ class RecordedRun {
   std::uint64_t sequence_ = 0;
 };
 
+// A ring of two agents in `folder`, the second on a rebooted host, whose monotonic clock is
+// smaller: 21 evaluations from second 100 on, 60 s of wall time without any, 21 from second 10 on.
+// Each run reloads `reloaded` before its sixth evaluation, if there is one.
+void record_ring_across_a_reboot(const std::string& folder,
+                                 const std::optional<Config>& reloaded = std::nullopt);
+
 }  // namespace forestall::test

@@ -85,11 +85,15 @@ TEST_F(TopTerminal, ShowsTheNodeWithoutAnAgentAndRestoresTheTerminal) {
 
 TEST_F(TopTerminal, KeysSwitchTheOrderFilterAndHelp) {
   const TmuxRun tmux(command(), 140, 40);
-  EXPECT_THAT(tmux.wait_for("next, by over-request"), HasSubstr("k kernel order"));
-  tmux.press({"k"});
-  EXPECT_THAT(tmux.wait_for("next, by kernel-badness"), HasSubstr("k kubelet order"));
-  tmux.press({"?"});
   // tmux may be read while the screen is drawn, from the top.
+  const auto expect_order = [&](const std::string& reason, const std::string& other_order) {
+    EXPECT_THAT(tmux.wait_for_order(reason, other_order),
+                testing::AllOf(HasSubstr(reason), HasSubstr(other_order)));
+  };
+  expect_order("next, by over-request", "k kernel order");
+  tmux.press({"k"});
+  expect_order("next, by kernel-badness", "k kubelet order");
+  tmux.press({"?"});
   EXPECT_THAT(tmux.wait_for("square root"), HasSubstr("press any key to return"));
   tmux.press({"x", "/", "s", "m", "a", "l", "Enter"});
   EXPECT_THAT(tmux.wait_without("1 the-big-one"), HasSubstr("the-small-one"));
@@ -113,7 +117,7 @@ TEST_F(TopTerminal, EnterShowsTheProcessesOfAWorkload) {
   big_.reset();
   EXPECT_THAT(tmux.wait_for("no processes"), HasSubstr("no processes"));
   tmux.press({"Escape"});
-  EXPECT_THAT(tmux.wait_for("2 the-"), HasSubstr("k kernel order"));
+  EXPECT_THAT(tmux.wait_for_order("2 the-", "k kernel order"), HasSubstr("k kernel order"));
 }
 
 TEST_F(TopTerminal, TakesTheMouse) {

@@ -197,6 +197,41 @@ TEST_F(HookRunnerTest, AProgramThatKillsItsSupervisorEndsWithIt) {
   EXPECT_TRUE(is_gone(left_behind()));
 }
 
+// Before, they became children of pid 1, and stayed.
+TEST_F(HookRunnerTest, AProgramThatKillsItsSupervisorLeavesNoProcess) {
+  if (::geteuid() != 0) GTEST_SKIP() << "not applicable: oom_score_adj marks them, set by root";
+  // The shell in between stays the parent of its sleep until it is killed itself.
+  run_program(
+      script("setsid sh -c 'sleep 1000 & echo $! > '$1'; wait' & "
+             "while [ ! -s $1 ]; do sleep 0.01; done; kill -9 $PPID; sleep 1000"));
+  EXPECT_EQ(result().state, HookState::failed);
+  EXPECT_TRUE(is_gone(left_behind()));
+  // Nothing of it is left that a further hook would have to wait for.
+  run_program(script("exit 0", "further"));
+  EXPECT_EQ(result().state, HookState::succeeded);
+}
+
+TEST_F(HookRunnerTest, OtherChildrenOfTheProcessAreNotKilledWithTheOrphans) {
+  const test::Child other([] { return ::pause(); });
+  run_program(script("setsid sleep 1000 & echo $! > $1; kill -9 $PPID; sleep 1000"));
+  EXPECT_EQ(result().state, HookState::failed);
+  EXPECT_TRUE(is_gone(left_behind()));
+  EXPECT_FALSE(other.ended());
+}
+
+TEST_F(HookRunnerTest, AScriptWhoseInterpreterOthersCanChangeIsNotRun) {
+  const std::string interpreter = script("echo ran > $2", "interpreter");
+  ASSERT_EQ(::chmod(interpreter.c_str(), 0777), 0);
+  const std::string path = folder_ / "indirect";
+  std::ofstream(path) << "#!" << interpreter << "\n";
+  ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+  run_program(path);
+  const HookResult refused = result();
+  EXPECT_EQ(refused.state, HookState::refused);
+  EXPECT_THAT(refused.problem, AllOf(HasSubstr("interpreter of " + path), HasSubstr("mode 0777")));
+  EXPECT_EQ(output(), "");
+}
+
 // What was checked is what runs: here the file is replaced between the two.
 TEST_F(HookRunnerTest, AFileThatIsReplacedAfterTheCheckDoesNotRun) {
   const std::string hook = script("echo checked > $1");

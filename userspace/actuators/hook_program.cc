@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,12 +12,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "actuators/hook_run.h"
+#include "base/parse.h"
 #include "base/trusted_file.h"
+#include "kernel/held_file.h"
 #include "prekill/supervisor.h"
 
 namespace forestall::actuators {
@@ -25,6 +29,56 @@ namespace {
 
 using prekill::HookEnd;
 using prekill::HookEndKind;
+
+// Of the agent's processes only those of hooks have it (prekill/supervisor.cc become_hook()), and
+// they cannot change it.
+bool is_of_a_hook(pid_t pid) {
+  const std::string name = fmt::format("/proc/{}/oom_score_adj", pid);
+  const UniqueFd file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string buffer;
+  if (!file) return false;
+  const auto text = kernel::read_whole(file.get(), buffer, name);
+  return text.ok() && *text == "1000\n";
+}
+
+// The children of each thread of this process.
+std::vector<pid_t> own_children() {
+  std::vector<pid_t> children;
+  std::error_code failure;
+  // The increment of a range-for would throw.
+  std::filesystem::directory_iterator task("/proc/self/task", failure);
+  for (; !failure && task != std::filesystem::directory_iterator(); task.increment(failure)) {
+    const std::string name = task->path().string() + "/children";
+    const UniqueFd file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+    std::string buffer;
+    if (!file) continue;
+    const auto list = kernel::read_whole(file.get(), buffer, name);
+    if (!list) continue;
+    std::string_view rest = *list;
+    while (const auto pid = parse_u64(next_word(rest))) {
+      children.push_back(static_cast<pid_t>(*pid));
+    }
+  }
+  return children;
+}
+
+// Kills and reaps what this process adopted from a supervisor that was killed (see
+// adopt_orphans()). Returns one that has not ended yet; none: there is none left. What an orphan
+// leaves is adopted in turn.
+UniqueFd end_orphans() {
+  for (bool found = true; found;) {
+    found = false;
+    for (const pid_t pid : own_children()) {
+      if (!is_of_a_hook(pid)) continue;
+      found = true;
+      ::kill(pid, SIGKILL);  // not reaped yet, so the pid is its own
+      if (::waitpid(pid, nullptr, WNOHANG) != 0) continue;
+      UniqueFd left(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+      if (left) return left;
+    }
+  }
+  return {};
+}
 
 class ProgramRun final : public HookRun {
  public:
@@ -37,6 +91,7 @@ class ProgramRun final : public HookRun {
   ~ProgramRun() override = default;
 
   [[nodiscard]] pollfd awaited() const override {
+    if (orphan_) return {orphan_.get(), POLLIN, 0};
     return {status_ ? status_.get() : process_.get(), POLLIN, 0};
   }
 
@@ -61,8 +116,15 @@ class ProgramRun final : public HookRun {
   }
 
   [[nodiscard]] bool is_gone() override {
-    if (pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) != 0) pid_ = 0;
-    return pid_ == 0;
+    if (pid_ > 0) {
+      int status = 0;
+      if (::waitpid(pid_, &status, WNOHANG) == 0) return false;
+      pid_ = 0;
+      if (WIFSIGNALED(status)) orphan_ = end_orphans();
+    } else if (orphan_) {
+      orphan_ = end_orphans();
+    }
+    return !orphan_;
   }
 
  private:
@@ -88,6 +150,7 @@ class ProgramRun final : public HookRun {
   UniqueFd process_;
   UniqueFd control_;  // closed: the supervisor ends all
   UniqueFd status_;   // closed: the result is there, or not wanted
+  UniqueFd orphan_;   // one of those that its killed supervisor left; closed: none is known
 };
 
 struct PipeEnds {
@@ -112,17 +175,6 @@ Result<UniqueFd> make_input(const std::string& text) {
   }
   if (::lseek(file.get(), 0, SEEK_SET) < 0) return errno_error("lseek", "memfd");
   return file;
-}
-
-Result<UniqueFd> open_program(const std::string& path) {
-  UniqueFd program = TRY(open_trusted(path));
-  struct stat status {};
-  if (::fstat(program.get(), &status) != 0) return errno_error("stat", path);
-  if (!S_ISREG(status.st_mode)) return error(path + " is not a regular file");
-  if ((status.st_mode & 0111U) == 0) {
-    return error(fmt::format("{} is not executable; run `chmod +x {}`", path, path));
-  }
-  return program;
 }
 
 // Descriptors above the supervisor's own, so that none of the dup2() of a spawn closes another.
@@ -170,11 +222,18 @@ class SpawnSettings {
 
 }  // namespace
 
+Result<void> adopt_orphans() {
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) {
+    return errno_error("prctl", "PR_SET_CHILD_SUBREAPER, for prekill hooks");
+  }
+  return {};
+}
+
 Result<std::unique_ptr<HookRun>> start_program(const HookRequest& request,
                                                const std::string& supervisor, MonotonicTime now) {
   // A relative one would be searched in the agent's working directory.
   if (!supervisor.starts_with('/')) return Error{ENOENT, supervisor + " is not installed"};
-  UniqueFd opened = TRY(open_program(request.hook.program));
+  UniqueFd opened = TRY(open_trusted_program(request.hook.program));
   const UniqueFd program = TRY(moved_up(std::move(opened)));
   UniqueFd written = TRY(make_input(request.input));
   const UniqueFd input = TRY(moved_up(std::move(written)));

@@ -29,6 +29,9 @@ class HookRun {
   [[nodiscard]] virtual bool is_gone() = 0;
 };
 
+// From now on this process is the parent of what the processes of a killed supervisor leave, so
+// that the run can end them. Before the first start_program().
+[[nodiscard]] Result<void> adopt_orphans();
 // A program, opened and checked now. `supervisor`: the path of forestall-prekill. Errors: the file
 // is not one that only root can change, or nothing can be started.
 [[nodiscard]] Result<std::unique_ptr<HookRun>> start_program(const HookRequest& request,

@@ -139,6 +139,7 @@ Result<std::unique_ptr<HookRunnerThread>> HookRunnerThread::create(std::string s
 
 Result<void> HookRunnerThread::start() {
   if (thread_.joinable()) return {};
+  TRY(adopt_orphans());
   const base::BlockedSignals none_for_the_thread;
   thread_ = TRY(start_thread("forestall-hooks", [this] { serve(); }));
   return {};

@@ -179,8 +179,7 @@ std::optional<std::string> hook_advice(const rulesets::PrekillHook& hook) {
     if (hook.only_logs()) return {};
     if (!hook.socket.empty()) return check_trusted_socket(hook.socket);
     TRY(companion_program("forestall-prekill"));
-    TRY(open_trusted(hook.program));
-    if (::access(hook.program.c_str(), X_OK) != 0) return errno_error("execute", hook.program);
+    TRY(open_trusted_program(hook.program));
     return {};
   }();
   if (problem) return std::nullopt;

@@ -28,6 +28,10 @@ PlannedEviction planned(const std::string& name) {
   return {{"shop", name, "uid-" + name}, "n1", "p", "PodLifeTime", "old"};
 }
 
+std::string pod_text(const std::string& uid, const std::string& more = "") {
+  return R"({"kind":"Pod","metadata":{"uid":")" + uid + '"' + more + "}}";
+}
+
 class PlanEvictionsTest : public ::testing::Test {
  protected:
   void begin(const std::vector<std::string>& names) {
@@ -95,13 +99,10 @@ TEST_F(PlanEvictionsTest, WaitsAsLongAsAnOverloadedServerRequests) {
   begin({"a", "b"});
   EXPECT_EQ(play(429, "too many requests", "9"), "a");
   const MonotonicTime refused = now_;
-  EXPECT_EQ(play(201), "b");
+  EXPECT_EQ(play(200, pod_text("uid-a")), "a");
   EXPECT_EQ(now_, refused + seconds(9));
+  EXPECT_EQ(play(201), "b");
   EXPECT_THAT(ended(), ElementsAre("a=failed", "b=evicted"));
-}
-
-std::string pod_text(const std::string& uid, const std::string& more = "") {
-  return R"({"kind":"Pod","metadata":{"uid":")" + uid + '"' + more + "}}";
 }
 
 TEST_F(PlanEvictionsTest, GoesOnAfterAFailingWebhook) {
@@ -124,6 +125,41 @@ TEST_F(PlanEvictionsTest, GoesOnAfterAFailingWebhook) {
                                    "f=refused"));
 }
 
+// As many as a tenant likes: the plan has time for the others.
+TEST_F(PlanEvictionsTest, GoesOnAfterFailuresOfManyPods) {
+  std::vector<std::string> names;
+  for (char each = 'a'; each <= 'z'; ++each) names.emplace_back(1, each);
+  begin(names);
+  const MonotonicTime begun = now_;
+  for (char each = 'a'; each < 'z'; ++each) {
+    EXPECT_EQ(play(each % 2 == 0 ? 429 : 500, "{}"), std::string(1, each));
+    EXPECT_EQ(play(200, pod_text("uid-" + std::string(1, each))), std::string(1, each));
+  }
+  EXPECT_EQ(play(201), "z");
+  EXPECT_LT(now_ - begun, PlanEvictions::kPlanAgeMax / 2);
+  const auto all = evictions_.take_ended();
+  ASSERT_EQ(all.size(), names.size());
+  EXPECT_TRUE(all.front().is_of_pod);
+  EXPECT_EQ(all.back().end, PlannedEnd::evicted);
+  EXPECT_EQ(evictions_.dropped_why(), "");
+}
+
+// It chooses the code, and the time after which it is to be called again.
+TEST_F(PlanEvictionsTest, AWebhookDelaysNoOtherPod) {
+  begin({"a", "b", "c"});
+  const MonotonicTime begun = now_;
+  const auto denial = [](int code) {
+    return R"({"kind":"Status","message":"admission webhook \"w.shop\" denied the request: no",)"
+           R"("details":{"retryAfterSeconds":3600},"code":)" +
+           std::to_string(code) + "}";
+  };
+  EXPECT_EQ(play(429, denial(429)), "a");
+  EXPECT_EQ(play(503, denial(503)), "b");
+  EXPECT_EQ(play(201), "c");
+  EXPECT_EQ(now_, begun);
+  EXPECT_THAT(ended(), ElementsAre("a=refused", "b=refused", "c=evicted"));
+}
+
 // A load balancer lost the connection to the API server.
 TEST_F(PlanEvictionsTest, AnErrorNeedNotMeanThatThePodStays) {
   begin({"a", "b"});
@@ -139,12 +175,20 @@ TEST_F(PlanEvictionsTest, AnErrorNeedNotMeanThatThePodStays) {
 TEST_F(PlanEvictionsTest, DropsThePlanIfTheServerDoesNotEvict) {
   begin({"a", "b", "c", "d", "e"});
   EXPECT_EQ(play(201), "a");
-  for (const char* const pod : {"b", "c", "d"}) EXPECT_EQ(play(429, "overload"), pod);
-  EXPECT_TRUE(evictions_.done());
-  EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=failed", "c=failed", "d=failed", "e=abandoned"));
-  begin({"b", "c"});
   EXPECT_EQ(play(429, "overload"), "b");
-  EXPECT_EQ(play(201), "c") << "another plan counts anew";
+  for (int i = 1; i < PlanEvictions::kAttemptsMax; ++i) EXPECT_EQ(play(429, "overload"), "b");
+  EXPECT_FALSE(evictions_.done());
+  EXPECT_EQ(play(429, "overload"), "b");
+  EXPECT_EQ(last_.method, "GET");
+  EXPECT_TRUE(evictions_.done()) << "it does not read either";
+  EXPECT_EQ(evictions_.dropped_why(), "the API server does not answer: 429: overload");
+  const auto all = evictions_.take_ended();
+  ASSERT_EQ(all.size(), 5U);
+  EXPECT_EQ(all[1].end, PlannedEnd::failed);
+  EXPECT_FALSE(all[1].is_of_pod);
+  EXPECT_EQ(all[4].end, PlannedEnd::abandoned);
+  begin({"b"});
+  EXPECT_EQ(evictions_.dropped_why(), "") << "another plan";
 }
 
 // The token of the service account is replaced meanwhile.
@@ -178,6 +222,23 @@ TEST_F(PlanEvictionsTest, TakesTheAnswerOfARequestThatWasSentBefore) {
   evictions_.answered("uid-c", {429, "", ""}, "{}", std::nullopt, now_);
   EXPECT_TRUE(evictions_.done()) << "it is not sent again";
   EXPECT_THAT(ended(), ElementsAre("d=abandoned", "c=failed"));
+}
+
+TEST_F(PlanEvictionsTest, ADroppedPlanDoesNotWaitForAnOverloadedServer) {
+  begin({"a", "b"});
+  EXPECT_EQ(play(429, "overload", "60"), "a");
+  evictions_.abandon("this process ends");
+  EXPECT_TRUE(evictions_.done()) << "it is known that a was not evicted";
+  EXPECT_THAT(ended(), ElementsAre("b=abandoned", "a=abandoned"));
+  begin({"a", "b"});
+  EXPECT_EQ(play(429, "overload"), "a");
+  now_ = std::max(now_, *evictions_.due());
+  ASSERT_TRUE(evictions_.next(now_));
+  evictions_.abandon("this process ends");
+  EXPECT_FALSE(evictions_.done()) << "the pod is being read";
+  evictions_.answered("uid-a", {429, "", ""}, "overload", std::nullopt, now_);
+  EXPECT_TRUE(evictions_.done());
+  EXPECT_THAT(ended(), ElementsAre("b=abandoned", "a=failed"));
 }
 
 TEST_F(PlanEvictionsTest, SendsNothingAfterThePlanIsDropped) {
@@ -255,18 +316,20 @@ TEST_F(PlanEvictionsTest, HoldsAfterAPodThatWasNotEvicted) {
   begin({"a", "b", "c"});
   EXPECT_EQ(play(201), "a");
   EXPECT_FALSE(evictions_.held());
-  EXPECT_EQ(play(429, "overload", "9"), "b");
+  EXPECT_EQ(play(503, "", "9"), "b");
+  EXPECT_EQ(play(200, pod_text("uid-b")), "b");
   const MonotonicTime failed = now_;
   EXPECT_TRUE(evictions_.held());
   EXPECT_FALSE(evictions_.due());
   EXPECT_FALSE(evictions_.next(now_ + seconds(10)));
   evictions_.resume({planned("d"), planned("e")}, true);
-  EXPECT_EQ(play(429, "overload"), "d");
+  EXPECT_EQ(play(201), "d");
   EXPECT_EQ(now_, failed + seconds(9)) << "Retry-After holds for the rest of the plan";
-  evictions_.resume({planned("e"), planned("f")}, true);
   EXPECT_EQ(play(429, "overload"), "e");
-  EXPECT_TRUE(evictions_.done()) << "the third in a row, whatever was planned meanwhile";
-  EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=failed", "d=failed", "e=failed", "f=abandoned"));
+  for (int i = 0; i < PlanEvictions::kAttemptsMax; ++i) EXPECT_EQ(play(503), "e");
+  EXPECT_TRUE(evictions_.done()) << "a server that does not answer ends the plan";
+  EXPECT_FALSE(evictions_.held());
+  EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=failed", "d=evicted", "e=failed"));
 }
 
 TEST_F(PlanEvictionsTest, HoldsAfterTheLastPod) {

@@ -2,23 +2,17 @@
 // The rebalancer between a policy and a fake API server that keeps pods and a Lease.
 #include "cluster/rebalancer.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
+#include <chrono>
 #include <functional>
-#include <memory>
-#include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "base/boottime_clock.h"
 #include "cluster/rebalance_command.h"
-#include "support/child.h"
-#include "support/fake_api_server.h"
+#include "rebalancer_fixture.h"
 #include "support/temp_tree.h"
 #include "text/json_value.h"
 
@@ -27,222 +21,9 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using test::ApiAnswer;
-using test::ApiRequest;
-using test::json_answer;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
-
-constexpr const char* kOldPods = R"(
-apiVersion: descheduler/v1alpha2
-kind: DeschedulerPolicy
-gracePeriodSeconds: 3
-maxNoOfPodsToEvictPerNode: 3
-profiles:
-- name: p
-  pluginConfig:
-  - {name: PodLifeTime, args: {maxPodLifeTimeSeconds: 60}}
-  - {name: DefaultEvictor, args: {}}
-  plugins: {deschedule: {enabled: [PodLifeTime]}}
-)";
-constexpr const char* kPressure = R"(
-apiVersion: descheduler/v1alpha2
-kind: DeschedulerPolicy
-profiles:
-- name: p
-  pluginConfig:
-  - {name: NodePressure, args: {}}
-  plugins: {balance: {enabled: [NodePressure]}}
-)";
-
-// Pods a, b, c, ... on two nodes.
-class ClusterWithPods {
- public:
-  explicit ClusterWithPods(const std::string& names)
-      : server_([this](const ApiRequest& request) {
-          const std::lock_guard lock(mutex_);
-          return answer(request);
-        }) {
-    for (const char each : names) pods_.insert(std::string(1, each));
-  }
-
-  using Evict = std::function<ApiAnswer(const std::string& pod)>;
-  // What an eviction gets; the pod is gone if the code is 201.
-  void set_evict(Evict evict) {
-    const std::lock_guard lock(mutex_);
-    evict_ = std::move(evict);
-  }
-  // Of lists of pods; 200: they are answered.
-  void set_list_code(int code) {
-    const std::lock_guard lock(mutex_);
-    list_code_ = code;
-  }
-  void refuse_events() { event_code_ = 403; }
-  void take_lease(const std::string& holder) {
-    holder_ = holder;
-    ++version_;
-  }
-  void answer_evictions() { server_.send_held(json_answer(201, "{}").bytes); }
-  void lose_lease() { lease_code_ = 500; }
-  [[nodiscard]] const std::string& url() const { return server_.url(); }
-  [[nodiscard]] std::vector<ApiRequest> requests(std::string_view method, std::string_view part) {
-    std::vector<ApiRequest> all = server_.requests();
-    std::erase_if(all, [&](const ApiRequest& each) {
-      return each.method != method || each.target.find(part) == std::string::npos;
-    });
-    return all;
-  }
-  // Names of the pods of these requests, in order.
-  [[nodiscard]] std::vector<std::string> evicted() {
-    std::vector<std::string> names;
-    for (const ApiRequest& each : requests("POST", "/eviction")) {
-      names.emplace_back(1, each.target[each.target.find("/pods/") + 6]);
-    }
-    return names;
-  }
-  [[nodiscard]] std::string holder() {
-    const std::lock_guard lock(mutex_);
-    return holder_;
-  }
-
- private:
-  ApiAnswer answer(const ApiRequest& request) {
-    const auto is = [&request](std::string_view part) {
-      return request.target.find(part) != std::string::npos;
-    };
-    if (is("/leases")) return lease(request);
-    if (is("/eviction")) {
-      const std::string name(1, request.target[request.target.find("/pods/") + 6]);
-      ApiAnswer answer = evict_(name);
-      if (answer.bytes.starts_with("HTTP/1.1 201")) pods_.erase(name);
-      return answer;
-    }
-    if (request.method == "GET" && is("/namespaces/shop/pods/")) {
-      const std::string name(1, request.target.back());
-      if (!pods_.contains(name)) return json_answer(404, "{}");
-      return json_answer(200, R"({"metadata":{"uid":"uid-)" + name + "\"}}");
-    }
-    if (is("/events")) return json_answer(event_code_, "{}");
-    if (request.method != "GET") return json_answer(201, "{}");
-    if (is("/api/v1/nodes")) return json_answer(200, nodes());
-    if (is("/api/v1/pods")) return json_answer(list_code_, pods(request));
-    if (is("/policy/v1/")) return json_answer(404, "{}");
-    if (is("nodereports")) return json_answer(404, "{}");
-    return json_answer(200, R"({"kind":"List","metadata":{},"items":[]})");
-  }
-  static std::string nodes() {
-    std::string items;
-    for (const char* name : {"n1", "n2"}) {
-      items += fmt::format(R"({}{{"metadata":{{"name":"{}"}},"status":{{"allocatable":)"
-                           R"({{"pods":"110"}}}}}})",
-                           items.empty() ? "" : ",", name);
-    }
-    return R"({"kind":"NodeList","metadata":{},"items":[)" + items + "]}";
-  }
-  // Two pages, if there are pods.
-  [[nodiscard]] std::string pods(const ApiRequest& request) const {
-    const bool second = request.target.find("continue=more") != std::string::npos;
-    std::string items;
-    for (const std::string& name : pods_) {
-      if (second == (name == *pods_.begin())) continue;
-      items += fmt::format(
-          R"({}{{"metadata":{{"name":"{}","namespace":"shop","uid":"uid-{}","creationTimestamp":)"
-          R"("2020-01-01T00:00:00Z","ownerReferences":[{{"kind":"ReplicaSet","name":"r","uid":)"
-          R"("r"}}]}},"spec":{{"nodeName":"n1","containers":[{{"name":"c","image":"i"}}]}},)"
-          R"("status":{{"phase":"Running","startTime":"2020-01-01T00:00:00Z"}}}})",
-          items.empty() ? "" : ",", name, name);
-    }
-    return fmt::format(R"({{"kind":"PodList","metadata":{{{}}},"items":[{}]}})",
-                       second || pods_.empty() ? "" : R"("continue":"more")", items);
-  }
-  ApiAnswer lease(const ApiRequest& request) {
-    if (lease_code_ != 200 && request.method != "GET") return json_answer(lease_code_, "{}");
-    if (request.method == "GET") {
-      if (version_ == 0) return json_answer(404, "{}");
-      return json_answer(200, fmt::format(R"({{"metadata":{{"resourceVersion":"{}"}},"spec":)"
-                                          R"({{"holderIdentity":"{}","leaseDurationSeconds":1,)"
-                                          R"("renewTime":"{}"}}}})",
-                                          version_, holder_, version_));
-    }
-    const auto body = text::JsonDocument::parse(request.body).value();
-    const auto metadata = body.root().at("metadata").value();
-    const std::string version = metadata.text("resourceVersion").value();
-    if (version != (version_ == 0 ? "" : std::to_string(version_))) return json_answer(409, "{}");
-    take_lease(body.root().at("spec").value().text("holderIdentity").value());
-    return json_answer(200, "{}");
-  }
-
-  std::mutex mutex_;
-  std::set<std::string> pods_;
-  Evict evict_ = [](const std::string&) { return json_answer(201, "{}"); };
-  int list_code_ = 200;
-  std::atomic<int> event_code_ = 201;
-  int lease_code_ = 200;
-  int version_ = 0;
-  std::string holder_;
-  test::FakeApiServer server_;  // last: its thread uses the above
-};
-
-// Jumps, as CLOCK_BOOTTIME after a suspend of the host.
-class JumpingClock final : public Clock {
- public:
-  [[nodiscard]] MonotonicTime now() const override {
-    return SystemClock().now() + Duration(jumped_.load());
-  }
-  void jump(Duration by) { jumped_ += by.count(); }
-
- private:
-  std::atomic<Duration::rep> jumped_{0};
-};
-
-class RebalancerTest : public ::testing::Test {
- protected:
-  std::unique_ptr<Rebalancer> make(ClusterWithPods& cluster, RebalancerOptions options = {}) {
-    options.access.server = cluster.url();
-    if (options.policy.empty()) options.policy = kOldPods;
-    options.policy_file = "policy.yaml";
-    if (options.identity.empty()) options.identity = "me";
-    return Rebalancer::create(options, clock_, log_).value();
-  }
-  // As make(), by another clock.
-  std::unique_ptr<Rebalancer> make_with(const Clock& clock, ClusterWithPods& cluster,
-                                        RebalancerOptions options) {
-    options.access.server = cluster.url();
-    if (options.policy.empty()) options.policy = kOldPods;
-    options.policy_file = "policy.yaml";
-    options.identity = "me";
-    return Rebalancer::create(options, clock, log_).value();
-  }
-  static RebalancerOptions leading(const std::string& identity, Duration lease = seconds(20),
-                                   Duration renew = seconds(10)) {
-    RebalancerOptions options;
-    options.identity = identity;
-    options.interval = milliseconds(300);
-    options.lease.emplace();
-    options.lease->identity = identity;
-    options.lease->lease = lease;
-    options.lease->renew = renew;
-    options.lease->retry = milliseconds(50);
-    return options;
-  }
-  bool run_until(const std::vector<Rebalancer*>& all, const std::function<bool()>& done) {
-    const MonotonicTime deadline = clock_.now() + test::kPatience;
-    while (!done()) {
-      if (clock_.now() > deadline) return false;
-      for (Rebalancer* each : all) EXPECT_TRUE(each->step(-1, milliseconds(5)));
-    }
-    return true;
-  }
-  static std::uint64_t count(const Rebalancer& rebalancer, PlannedEnd end) {
-    const auto& all = rebalancer.counts().evictions;
-    const auto found = all.find(end);
-    return found == all.end() ? 0 : found->second;
-  }
-
-  const BoottimeClock clock_;
-  exports::Log log_{exports::Log::Stream::standard_error, true, exports::LogLevel::error};
-};
 
 TEST_F(RebalancerTest, EvictsWhatThePolicyPlans) {
   ClusterWithPods cluster("abcde");
@@ -394,6 +175,43 @@ TEST_F(RebalancerTest, MakesNoPlanOfAnIncompleteState) {
   EXPECT_TRUE(cluster.evicted().empty());
   EXPECT_EQ(rebalancer->counts().made, 0U);
   EXPECT_EQ(rebalancer->counts().failed, 1U);
+  EXPECT_THAT(rebalancer->outcome().error().text(),
+              HasSubstr("no plan was made: GET /api/v1/pods: 403"));
+}
+
+// Three at the head of the plan, and those that replace them in it.
+TEST_F(RebalancerTest, GoesOnAfterErrorsForSeveralPods) {
+  ClusterWithPods cluster("abcdefg");
+  cluster.set_evict([](const std::string& pod) {
+    return json_answer(pod < "d" ? 500 : 201, "failed calling webhook");
+  });
+  const auto rebalancer = make(cluster);
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->finished(); }));
+  EXPECT_THAT(cluster.evicted(), ElementsAre("a", "b", "c", "d", "e", "f"));
+  EXPECT_EQ(count(*rebalancer, PlannedEnd::failed), 3U);
+  EXPECT_TRUE(rebalancer->outcome());
+}
+
+TEST_F(RebalancerTest, KeepsTheIntervalThoughTheLeadershipIsLost) {
+  ClusterWithPods cluster("abcdefg");
+  RebalancerOptions options = leading("me");
+  options.interval = std::chrono::hours(1);
+  const auto rebalancer = make(cluster, options);
+  const auto leads = [&](const char* value) {
+    return rebalancer->metrics().text().find(std::string("\nforestall_rebalance_leader ") +
+                                             value) != std::string::npos;
+  };
+  ASSERT_TRUE(
+      run_until({rebalancer.get()}, [&] { return count(*rebalancer, PlannedEnd::evicted) == 3; }));
+  cluster.pass_lease("other");
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return leads("0"); }));
+  cluster.pass_lease("");
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return leads("1"); }));
+  const auto renewals = [&] { return cluster.requests("PUT", "/leases").size(); };
+  const std::size_t before = renewals();
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return renewals() >= before + 3; }));
+  EXPECT_EQ(rebalancer->counts().made, 1U);
+  EXPECT_EQ(cluster.requests("GET", "/api/v1/nodes").size(), 1U) << "no second cycle began";
 }
 
 TEST_F(RebalancerTest, OneOfTwoProcessesEvicts) {
@@ -469,6 +287,8 @@ TEST_F(RebalancerTest, EndsRightAfterAPlanThatIsDropped) {
   EXPECT_LT(clock_.now() - begin, test::kPatience) << "the dropped plan wakes it";
   EXPECT_EQ(count(*rebalancer, PlannedEnd::evicted), 1U);
   EXPECT_EQ(count(*rebalancer, PlannedEnd::abandoned), 2U);
+  EXPECT_THAT(rebalancer->outcome().error().text(),
+              HasSubstr("the plan was dropped: the state that the plan was made for is too old"));
 }
 
 TEST_F(RebalancerTest, RepeatsThePlanAtTheInterval) {

@@ -56,6 +56,19 @@ TEST_F(RefusedPodsTest, MarksTwiceAsLongWhatIsRefusedAgain) {
   EXPECT_EQ(mark_of("a"), "") << "and it began anew";
 }
 
+// Else a pod would be tried again in each cycle of an hour, without end.
+TEST_F(RefusedPodsTest, RemembersForTwoMoreIntervals) {
+  constexpr Duration kHour = std::chrono::hours(1);
+  pods_ = RefusedPods(kHour);
+  for (Duration lasts = RefusedPods::kFirst; lasts <= RefusedPods::kLongest; lasts *= 2) {
+    pods_.add("a", "no", true, clock_.now());
+    clock_.advance(lasts - seconds(1));
+    EXPECT_EQ(mark_of("a"), "no");
+    clock_.advance(kHour);
+    EXPECT_EQ(mark_of("a"), "");
+  }
+}
+
 TEST_F(RefusedPodsTest, MarksNoLongerAfterErrorsOfTheServer) {
   for (int i = 0; i < 5; ++i) pods_.add("a", "500", false, clock_.now());
   EXPECT_EQ(mark_of("a"), "500");

@@ -97,6 +97,12 @@ bool is_of_budget(const kubernetes::ApiStatus& status) {
   return status.code == 500 && contains(status.message, "more than one PodDisruptionBudget");
 }
 
+// apiserver/pkg/admission/plugin/webhook/errors/statuserror.go.
+bool is_of_webhook(const kubernetes::ApiStatus& status) {
+  return status.message.starts_with("admission webhook ") &&
+         contains(status.message, " denied the request");
+}
+
 bool is_of_other_version(const kubernetes::ApiStatus& status) {
   return status.code == 400 && contains(status.message, "no kind \"Eviction\" is registered");
 }

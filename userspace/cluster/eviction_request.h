@@ -35,6 +35,8 @@ struct PodTarget {
 [[nodiscard]] bool is_of_other_pod(const kubernetes::ApiStatus& status);
 // PodDisruptionBudgets refuse the eviction.
 [[nodiscard]] bool is_of_budget(const kubernetes::ApiStatus& status);
+// An admission webhook denies the eviction: it chooses the code and the time to wait.
+[[nodiscard]] bool is_of_webhook(const kubernetes::ApiStatus& status);
 // The server has another version of the kind Eviction.
 [[nodiscard]] bool is_of_other_version(const kubernetes::ApiStatus& status);
 

@@ -55,7 +55,6 @@ void PlanEvictions::begin(std::vector<PlannedEviction> plan, MonotonicTime made,
   resume(std::move(plan), holds);
   made_ = made;
   not_before_ = made;
-  failures_ = 0;
   failure_backoff_.reset();
   dropped_why_.clear();
 }
@@ -74,7 +73,8 @@ void PlanEvictions::abandon(std::string_view why) {
     waiting_.pop_back();
   }
   // Of a request that was sent the answer follows, or what became of the pod.
-  if (!waiting_.empty() && !sent_ && !verifies_) end(PlannedEnd::abandoned, dropped_why_);
+  const bool is_unknown = verifies_ && lost_answer_;
+  if (!waiting_.empty() && !sent_ && !is_unknown) end(PlannedEnd::abandoned, dropped_why_);
 }
 
 std::optional<KeyedRequest> PlanEvictions::next(MonotonicTime now) {
@@ -115,7 +115,7 @@ void PlanEvictions::answered(std::string_view, const kubernetes::ResponseHead& h
   }
   const kubernetes::ApiStatus status = kubernetes::parse_api_status(head.code, body);
   // Also an error need not mean that the pod was not evicted: a proxy answers 502, for instance.
-  if (status.code >= 500 && !is_of_budget(status)) {
+  if (status.code >= 500 && !is_of_budget(status) && !is_of_webhook(status)) {
     return lost(status.text(), may_go_on(status), wanted_by(status, head), now);
   }
   refused(status, head, now);
@@ -128,6 +128,17 @@ void PlanEvictions::lost(std::string problem, bool may_go_on, Duration wanted, M
   wanted_ = wanted;
   problem_ = std::move(problem);
   not_before_ = now + backoff_.next(chance_());
+}
+
+// The eviction was not begun. Whether the server is overloaded, or only the path of this eviction,
+// shows when the pod is read.
+void PlanEvictions::overloaded(std::string problem, Duration wanted, MonotonicTime now) {
+  if (!dropped_why_.empty()) return end(PlannedEnd::failed, std::move(problem));
+  verifies_ = true;
+  may_go_on_ = lost_answer_;
+  wanted_ = Duration::zero();
+  problem_ = std::move(problem);
+  not_before_ = now + std::max(backoff_.next(chance_()), wanted);
 }
 
 void PlanEvictions::verified(const kubernetes::ResponseHead& head, std::string_view body,
@@ -154,11 +165,13 @@ void PlanEvictions::verified(const kubernetes::ResponseHead& head, std::string_v
   if (!failure && head.code == kForbidden) {
     return end(PlannedEnd::failed, problem_ + "; the pod cannot be read: " + problem);
   }
-  if (reads_ < kAttemptsMax) {
+  const bool is_of_use = lost_answer_ || dropped_why_.empty();
+  if (is_of_use && reads_ < kAttemptsMax) {
     not_before_ = now + backoff_.next(chance_());
     return;
   }
   end(PlannedEnd::failed, problem);
+  ended_.back().is_of_pod = false;
   if (dropped_why_.empty()) abandon("the API server does not answer: " + problem);
 }
 
@@ -176,25 +189,25 @@ void PlanEvictions::refused(const kubernetes::ApiStatus& status,
     --attempts_;
     return;
   }
-  if (is_of_pod(status.code)) return end(PlannedEnd::refused, std::move(problem));
+  if (is_of_pod(status.code) || is_of_webhook(status)) {
+    return end(PlannedEnd::refused, std::move(problem));
+  }
   const Duration wanted = wanted_by(status, head);
   // Of a token that ended: it is not about the pod.
   if (status.code == kNoAccess) return try_again(std::move(problem), wanted, now);
-  failed(std::move(problem), wanted, now);
+  overloaded(std::move(problem), wanted, now);
 }
 
 void PlanEvictions::failed(std::string problem, Duration wanted, MonotonicTime now) {
-  ++failures_;
-  end(PlannedEnd::failed, problem);
-  not_before_ = now + std::max(failure_backoff_.next(chance_()), wanted);
-  if (failures_ >= kFailuresMax && dropped_why_.empty()) {
-    abandon("the API server does not evict: " + problem);
-  }
+  end(PlannedEnd::failed, std::move(problem));
+  const Duration delay = std::min(failure_backoff_.next(chance_()), kFailureDelayMax);
+  not_before_ = now + std::max(delay, wanted);
 }
 
 void PlanEvictions::try_again(std::string problem, Duration wanted, MonotonicTime now) {
   if (!dropped_why_.empty() || attempts_ >= kAttemptsMax) {
     end(PlannedEnd::failed, problem);
+    ended_.back().is_of_pod = false;
     if (dropped_why_.empty()) abandon("the API server does not answer: " + problem);
     return;
   }
@@ -212,7 +225,6 @@ void PlanEvictions::end(PlannedEnd how, std::string problem) {
     problem = "an answer was lost; then: " + problem;
   }
   if (decided || how == PlannedEnd::evicted || how == PlannedEnd::gone) {
-    failures_ = 0;
     failure_backoff_.reset();
   }
   // What may have been evicted counts as evicted in the rest of the plan.

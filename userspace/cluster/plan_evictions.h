@@ -3,9 +3,10 @@
 // without I/O.
 //
 // Right before each request it checks whether this process may still evict. If not, or if the API
-// server answers several pods with errors, or if the plan gets old, the rest of the plan is
-// dropped: the next one is made of the state that the cluster has then. One such answer is about
-// its pod: a webhook of a tenant may fail, and must not keep the others where they are.
+// server does not answer, or if the plan gets old, the rest of the plan is dropped: the next one is
+// made of the state that the cluster has then. After an error the pod is read. If the server
+// answers that, the error costs this pod only: a webhook of a tenant may fail for any number of
+// pods, and must not keep the others where they are.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +55,8 @@ class PlanEvictions final : public RequestSource {
   static constexpr int kAttemptsMax = 4;
   // Evictions of one pod without an answer, while the server answers otherwise.
   static constexpr int kLostMax = 2;
-  // Pods in a row without a success because of errors of the server, until the plan is dropped.
-  static constexpr int kFailuresMax = 3;
+  // Between two pods, because of errors for pods: they must not use up the time of the plan.
+  static constexpr Duration kFailureDelayMax = std::chrono::seconds(2);
 
   struct Options {
     std::optional<std::int64_t> grace;                   // seconds; nothing: that of the pod
@@ -64,7 +65,8 @@ class PlanEvictions final : public RequestSource {
   struct Ended {
     PlannedEviction eviction;
     PlannedEnd end = PlannedEnd::evicted;
-    std::string problem;  // empty: none
+    std::string problem;    // empty: none
+    bool is_of_pod = true;  // false: the server had no answer about the pod either
   };
 
   // `may_evict` is called right before each request. `chance` returns numbers in [0, 1).
@@ -78,6 +80,8 @@ class PlanEvictions final : public RequestSource {
   void resume(std::vector<PlannedEviction> plan, bool holds);
   // Drops what was not sent yet.
   void abandon(std::string_view why);
+  // Why evictions of this plan were dropped; empty: they were not.
+  [[nodiscard]] const std::string& dropped_why() const { return dropped_why_; }
   [[nodiscard]] bool done() const { return waiting_.empty() && !held_; }
   // Whether it waits for resume().
   [[nodiscard]] bool held() const { return held_; }
@@ -96,6 +100,7 @@ class PlanEvictions final : public RequestSource {
   void verified(const kubernetes::ResponseHead& head, std::string_view body,
                 const std::optional<Error>& failure, MonotonicTime now);
   void lost(std::string problem, bool may_go_on, Duration wanted, MonotonicTime now);
+  void overloaded(std::string problem, Duration wanted, MonotonicTime now);
   void failed(std::string problem, Duration wanted, MonotonicTime now);
   void try_again(std::string problem, Duration wanted, MonotonicTime now);
 
@@ -120,8 +125,7 @@ class PlanEvictions final : public RequestSource {
   MonotonicTime not_before_{};
   kubernetes::Backoff backoff_;
 
-  int failures_ = 0;  // in a row
-  kubernetes::Backoff failure_backoff_;
+  kubernetes::Backoff failure_backoff_;  // of pods in a row
   bool old_version_ = false;
   std::string dropped_why_;  // empty: the plan goes on
   std::vector<Ended> ended_;

@@ -80,7 +80,8 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
       eviction_sender_(*client_, evictions_, clock, 1, PlanEvictions::kAnswerBytesMax),
       event_sender_(*client_, events_, clock, EventSeries::kRequestsMax),
       next_cycle_(clock.now()),
-      next_reports_(clock.now()) {
+      next_reports_(clock.now()),
+      refused_(options.interval) {
   if (!options.lease) return;
   election_.emplace(*options.lease, wall_micros, chances());
   election_sender_.emplace(*client_, *election_, clock, 1);
@@ -148,7 +149,7 @@ bool Rebalancer::change_phase() {
       if (evictions_.held()) {
         plan_again();
       } else {
-        end_cycle();
+        end_plan();
       }
       return true;
   }
@@ -187,7 +188,6 @@ void Rebalancer::follow_election() {
   led_ = leads_now;
   log_.write(leads_now ? LogLevel::info : LogLevel::warning,
              LogLine("leader").field("state", leads_now ? "leads" : "lost"));
-  next_cycle_ = clock_.now();
   if (leads_now || phase_ == RunPhase::idle) return;
   evictions_.abandon("the leadership is lost");
   lister_.cancel();
@@ -305,7 +305,7 @@ void Rebalancer::remember_end(const PlanEvictions::Ended& ended) {
     case PlannedEnd::refused:
     case PlannedEnd::gone: return refused_.add(pod.uid, refusal, true, clock_.now());
     case PlannedEnd::failed:
-    case PlannedEnd::unknown: return refused_.add(pod.uid, refusal, false, clock_.now());
+    case PlannedEnd::unknown: return refused_.add(pod.uid, refusal, ended.is_of_pod, clock_.now());
     // A budget may allow it in the next cycle.
     case PlannedEnd::refused_by_budget:
     case PlannedEnd::evicted:
@@ -388,6 +388,20 @@ void Rebalancer::log_eviction(const PlannedEviction& eviction, std::string_view 
   log_.write(problem.empty() ? LogLevel::info : LogLevel::warning, std::move(line));
 }
 
+void Rebalancer::end_plan() {
+  cycle_problem_.clear();
+  if (!evictions_.dropped_why().empty()) {
+    cycle_problem_ = "the plan was dropped: " + evictions_.dropped_why();
+    log_.write(LogLevel::warning, LogLine("plan").field("problem", cycle_problem_));
+  }
+  end_cycle();
+}
+
+Result<void> Rebalancer::outcome() const {
+  if (cycle_problem_.empty()) return {};
+  return error(cycle_problem_ + "; see the log");
+}
+
 void Rebalancer::end_cycle() {
   phase_ = RunPhase::idle;
   cycle_.reset();
@@ -403,6 +417,7 @@ void Rebalancer::fail_cycle(const std::string& problem) {
   ++counts_.failed;
   metrics_.plan_failed();
   log_.write(LogLevel::warning, LogLine("plan").field("problem", problem));
+  cycle_problem_ = "no plan was made: " + problem;
   end_cycle();
 }
 
@@ -484,9 +499,7 @@ Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log,
             .field("problem", ended.error().text())
             .field("effect", "the Lease may stay until it expires, and Events may be missing"));
   }
-  const PlanCounts& counts = rebalancer->counts();
-  if (options.interval == Duration::zero() && counts.failed > 0)
-    return error("no plan was made; see the log");
+  if (options.interval == Duration::zero()) return rebalancer->outcome();
   return {};
 }
 

@@ -74,6 +74,8 @@ class Rebalancer {
   // Errors: not done within `longest`; if the eviction was not, the Lease stays. No step()
   // afterwards.
   [[nodiscard]] Result<void> withdraw(Duration longest);
+  // Errors: the last plan was not made, or dropped before its end.
+  [[nodiscard]] Result<void> outcome() const;
   [[nodiscard]] const PlanCounts& counts() const { return counts_; }
   [[nodiscard]] RebalanceMetrics& metrics() { return metrics_; }
   // Pods of the last plan, as "namespace/name", in the order of their evictions. What was planned
@@ -103,6 +105,7 @@ class Rebalancer {
   void log_plan(const rebalance::RebalancePlan& plan, std::size_t evictions);
   void log_eviction(const PlannedEviction& eviction, std::string_view state,
                     const std::string& problem);
+  void end_plan();
   void end_cycle();
   void fail_cycle(const std::string& problem);
   [[nodiscard]] MonotonicTime due() const;
@@ -134,6 +137,7 @@ class Rebalancer {
   bool reads_reports_ = false;
   std::deque<rebalance::Snapshot> reports_;  // the last lists
   std::optional<CyclePlan> cycle_;           // while it is carried out
+  std::string cycle_problem_;                // of the last cycle; empty: none
   RefusedPods refused_;
   rebalance::MoveHistory history_;
   PlanCounts counts_;

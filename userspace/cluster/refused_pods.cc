@@ -14,15 +14,16 @@ void RefusedPods::add(const std::string& uid, std::string_view answer, bool is_o
   }
   if (known == pods_.end()) make_room(now);
   // An empty answer would mean that it was not refused.
-  pods_[uid] = {answer.empty() ? "refused" : std::string(answer), now + lasts, lasts};
+  pods_[uid] = {answer.empty() ? "refused" : std::string(answer), now + lasts, lasts,
+                now + 2 * lasts + memory_};
 }
 
 void RefusedPods::make_room(MonotonicTime now) {
   if (pods_.size() < kMax) return;
   std::erase_if(pods_, [now](const auto& each) { return each.second.is_over(now); });
   if (pods_.size() < kMax) return;
-  pods_.erase(std::ranges::min_element(
-      pods_, {}, [](const auto& each) { return each.second.until + each.second.lasts; }));
+  pods_.erase(
+      std::ranges::min_element(pods_, {}, [](const auto& each) { return each.second.remembered; }));
 }
 
 void RefusedPods::mark(rebalance::Snapshot& snapshot, MonotonicTime now) {

@@ -22,6 +22,10 @@ class RefusedPods {
   static constexpr Duration kLongest = std::chrono::hours(6);
   static constexpr std::size_t kMax = 10'000;
 
+  // `interval`: from a plan to the next one. A refusal is remembered for two more of them after its
+  // time, so that the time of a pod grows also if it is shorter than the interval.
+  explicit RefusedPods(Duration interval = Duration::zero()) : memory_(2 * interval) {}
+
   // `is_of_pod`: the server refused this pod, so that the time grows. Else the server had an error,
   // which need not be about the pod.
   void add(const std::string& uid, std::string_view answer, bool is_of_pod, MonotonicTime now);
@@ -34,13 +38,15 @@ class RefusedPods {
     std::string answer;
     MonotonicTime until{};
     Duration lasts{};
+    MonotonicTime remembered{};
 
     // Whether the next refusal begins anew.
-    [[nodiscard]] bool is_over(MonotonicTime now) const { return now >= until + lasts; }
+    [[nodiscard]] bool is_over(MonotonicTime now) const { return now >= remembered; }
   };
 
   void make_room(MonotonicTime now);
 
+  Duration memory_;
   std::unordered_map<std::string, Refusal> pods_;  // by UID
 };
 

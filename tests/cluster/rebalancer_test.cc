@@ -314,6 +314,35 @@ TEST_F(RebalancerTest, ReadsNodeReportsForNodePressure) {
   EXPECT_TRUE(cluster.evicted().empty());
 }
 
+// As if the lists were 30 s apart: only the clock of the rebalancer jumps.
+TEST_F(RebalancerTest, ComparesAsManyReportsAsThePolicyHas) {
+  constexpr int kReports = 8;
+  ClusterWithPods cluster("abc");
+  JumpingClock clock;
+  const auto now = std::chrono::floor<seconds>(std::chrono::system_clock::now());
+  const auto report = [&](int number) {
+    cluster.report(now +
+                   std::chrono::floor<seconds>(Rebalancer::kReportsInterval) * (number - kReports));
+  };
+  RebalancerOptions options;
+  options.policy = kLongPressure;
+  options.interval = Rebalancer::kReportsInterval;
+  report(1);
+  const auto rebalancer = make_with(clock, cluster, options);
+  for (std::uint64_t number = 1; number < kReports; ++number) {
+    const auto lists = [&] { return cluster.requests("GET", "/nodereports").size(); };
+    ASSERT_TRUE(run_until({rebalancer.get()}, [&] {
+      return rebalancer->counts().made == number && lists() == 2 * number;
+    })) << number;
+    EXPECT_TRUE(cluster.evicted().empty()) << number;
+    report(static_cast<int>(number) + 1);
+    clock.jump(Rebalancer::kReportsInterval);
+  }
+  ASSERT_TRUE(
+      run_until({rebalancer.get()}, [&] { return count(*rebalancer, PlannedEnd::evicted) == 1; }));
+  EXPECT_EQ(rebalancer->counts().made, kReports);
+}
+
 TEST_F(RebalancerTest, RefusesAPolicyBeforeItStarts) {
   RebalancerOptions options;
   options.policy_file = "policy.yaml";

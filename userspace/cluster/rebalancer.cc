@@ -21,8 +21,10 @@ namespace {
 using exports::LogLevel;
 using exports::LogLine;
 
-// At least; more if the policy compares more.
-constexpr std::size_t kReportListsMin = 6;
+// Of one node. At least; more if the policy compares more.
+constexpr std::size_t kReportsMin = 6;
+// So many intervals per report: nodes may report late.
+constexpr int kReportsLate = 4;
 // Between two attempts to write what waits for room in the log.
 constexpr Duration kLogInterval = std::chrono::milliseconds(10);
 // A step shows the probes that the process works.
@@ -58,6 +60,10 @@ Duration eviction_longest(const std::optional<LeaseOptions>& lease) {
   return lease ? std::min(kLongest, lease->lease - lease->renew) : kLongest;
 }
 
+std::size_t reports_kept(const rebalance::Policy& policy) {
+  return std::max(kReportsMin, reports_compared(policy));
+}
+
 }  // namespace
 
 Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exports::Log& log,
@@ -68,7 +74,6 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
       client_(std::move(client)),
       uses_metrics_(policy.kubernetes_metrics),
       uses_reports_(reports_compared(policy) > 0),
-      report_lists_max_(std::max(kReportListsMin, reports_compared(policy))),
       lister_(chances()),
       report_lister_(chances()),
       evictions_(
@@ -81,6 +86,7 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
       event_sender_(*client_, events_, clock, EventSeries::kRequestsMax),
       next_cycle_(clock.now()),
       next_reports_(clock.now()),
+      reports_(reports_kept(policy), reports_kept(policy) * kReportsLate * kReportsInterval),
       refused_(options.interval) {
   if (!options.lease) return;
   election_.emplace(*options.lease, wall_micros, chances());
@@ -199,8 +205,7 @@ void Rebalancer::poll_reports() {
   if (reads_reports_ && report_lister_.done()) {
     reads_reports_ = false;
     if (report_lister_.failure().empty()) {
-      reports_.push_back(report_lister_.take(wall_ns()));
-      if (reports_.size() > report_lists_max_) reports_.pop_front();
+      reports_.add(report_lister_.take(wall_ns()), clock_.now());
     } else {
       log_.write(LogLevel::warning,
                  LogLine("node-reports").field("problem", report_lister_.failure()));
@@ -220,29 +225,14 @@ void Rebalancer::begin_cycle() {
   lister_.begin(kinds_for_plan(uses_metrics_, uses_reports_), begun);
 }
 
-void Rebalancer::add_reports(rebalance::Snapshot& snapshot) const {
-  for (const rebalance::Snapshot& each : reports_) {
-    snapshot.reports.insert(snapshot.reports.end(), each.reports.begin(), each.reports.end());
-  }
-  rebalance::sort(snapshot);
-  // A report that did not change between two lists is one report.
-  const auto same = std::ranges::unique(
-      snapshot.reports, [](const rebalance::NodeReport& a, const rebalance::NodeReport& b) {
-        return a.node == b.node && a.time_ns == b.time_ns;
-      });
-  snapshot.reports.erase(same.begin(), same.end());
-}
-
 void Rebalancer::plan() {
   if (!lister_.failure().empty()) return fail_cycle(lister_.failure());
   rebalance::Snapshot snapshot = lister_.take(wall_ns());
-  if (uses_reports_) add_reports(snapshot);
+  if (uses_reports_) reports_.add_to(snapshot);
   auto policy = read_policy(options_.policy_file, options_.policy, options_.compat,
                             &snapshot.priority_classes);
   if (!policy) return fail_cycle(policy.error().text());
-  CyclePlan::Texts texts;
-  for (const rebalance::Snapshot& each : reports_) texts.push_back(each.texts);
-  cycle_.emplace(*std::move(policy), std::move(snapshot), std::move(texts), history_);
+  cycle_.emplace(*std::move(policy), std::move(snapshot), reports_.texts(), history_);
   CyclePlan::Made made = cycle_->make(refused_, clock_.now());
   ++counts_.made;
   metrics_.plan_made();

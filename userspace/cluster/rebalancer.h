@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +21,7 @@
 #include "cluster/plan_evictions.h"
 #include "cluster/rebalance_metrics.h"
 #include "cluster/refused_pods.h"
+#include "cluster/report_history.h"
 #include "cluster/request_sender.h"
 #include "cluster/snapshot_lister.h"
 #include "exports/log.h"
@@ -95,7 +95,6 @@ class Rebalancer {
   [[nodiscard]] bool change_phase();
   void plan();
   void plan_again();
-  void add_reports(rebalance::Snapshot& snapshot) const;
   void remember(const CyclePlan::Made& made);
   void measure(const PlanEvictions::Ended& ended);
   void report_evictions();
@@ -116,7 +115,6 @@ class Rebalancer {
   const std::unique_ptr<kubernetes::HttpClient> client_;
   const bool uses_metrics_;
   const bool uses_reports_;
-  const std::size_t report_lists_max_;
 
   std::optional<LeaderElection> election_;
   SnapshotLister lister_;
@@ -135,7 +133,7 @@ class Rebalancer {
   MonotonicTime next_cycle_{};
   MonotonicTime next_reports_{};
   bool reads_reports_ = false;
-  std::deque<rebalance::Snapshot> reports_;  // the last lists
+  ReportHistory reports_;
   std::optional<CyclePlan> cycle_;           // while it is carried out
   std::string cycle_problem_;                // of the last cycle; empty: none
   RefusedPods refused_;

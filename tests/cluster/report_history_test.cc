@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/report_history.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/manual_clock.h"
+
+namespace forestall::cluster {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+
+class ReportHistoryTest : public ::testing::Test {
+ protected:
+  // A list 30 s after the last one, with the time of each node's report.
+  void list(const std::map<std::string, std::int64_t>& times) {
+    clock_.advance(seconds(30));
+    history_.add(reports(times), clock_.now());
+  }
+  static rebalance::Snapshot reports(const std::map<std::string, std::int64_t>& times) {
+    rebalance::Snapshot list;
+    for (const auto& [node, time] : times) {
+      rebalance::NodeReport& report = list.reports.emplace_back();
+      report.node = list.texts->keep(node);
+      report.time_ns = time;
+    }
+    return list;
+  }
+  [[nodiscard]] std::vector<std::string> kept() const {
+    rebalance::Snapshot snapshot;
+    return added_to(snapshot);
+  }
+  // "NODE@TIME" of all reports.
+  std::vector<std::string> added_to(rebalance::Snapshot& snapshot) const {
+    history_.add_to(snapshot);
+    std::vector<std::string> all;
+    for (const rebalance::NodeReport& each : snapshot.reports) {
+      all.push_back(std::string(each.node) + '@' + std::to_string(each.time_ns));
+    }
+    return all;
+  }
+
+  test::ManualClock clock_;
+  ReportHistory history_{3, seconds(200)};
+};
+
+TEST_F(ReportHistoryTest, KeepsTheLastReportsOfANode) {
+  for (std::int64_t time = 1; time <= 4; ++time) list({{"a", time}, {"b", time}});
+  EXPECT_THAT(kept(), ElementsAre("a@2", "a@3", "a@4", "b@2", "b@3", "b@4"));
+  EXPECT_EQ(history_.texts().size(), 3U) << "of three lists";
+}
+
+// Two lists have the same report if the node's clock is slower.
+TEST_F(ReportHistoryTest, CountsReportsNotLists) {
+  for (std::int64_t i = 0; i < 6; ++i) list({{"late", i / 2}, {"b", i}});
+  EXPECT_THAT(kept(), ElementsAre("b@3", "b@4", "b@5", "late@0", "late@1", "late@2"));
+}
+
+TEST_F(ReportHistoryTest, ForgetsNodesThatAreGone) {
+  list({{"a", 1}, {"b", 1}});
+  list({{"b", 2}});
+  EXPECT_THAT(kept(), ElementsAre("b@1", "b@2"));
+}
+
+TEST_F(ReportHistoryTest, ForgetsWhatNoListHasHadForLong) {
+  list({{"a", 1}});
+  for (std::int64_t i = 0; i < 6; ++i) list({{"a", 2}});
+  EXPECT_THAT(kept(), ElementsAre("a@1", "a@2"));
+  list({{"a", 2}});
+  EXPECT_THAT(kept(), ElementsAre("a@2")) << "which the lists still have";
+}
+
+TEST_F(ReportHistoryTest, AddsWhatTheSnapshotDoesNotHave) {
+  list({{"a", 1}});
+  list({{"a", 2}});
+  rebalance::Snapshot snapshot = reports({{"a", 2}, {"b", 7}});
+  EXPECT_THAT(added_to(snapshot), ElementsAre("a@1", "a@2", "b@7"));
+}
+
+}  // namespace
+}  // namespace forestall::cluster

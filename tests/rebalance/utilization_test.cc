@@ -233,6 +233,52 @@ TEST(LowNodeUtilization, UsesMeasuredUsageOfNodesAndPods) {
             "error getting node usage: unable to find node \"n2\" in the collected metrics");
 }
 
+// No sample has the usage of a replacement that does not run yet.
+TEST(LowNodeUtilization, WhatIsBookedCountsAsTheMovedPodUsed) {
+  const auto world_in = [](const std::string& compat) {
+    return plan_for(
+        low("{thresholds: {cpu: 30}, targetThresholds: {cpu: 50}, metricsUtilization: {source: "
+            "KubernetesMetrics}}",
+            "{}", "compat: " + compat + ", metricsProviders: [{source: KubernetesMetrics}], "),
+        std::vector<std::string>{node_text("n1"), node_text("n2")} +
+            pods_text("p", 4, "n1", {.cpu = "1m"}),
+        {node_metrics("n1", "1500m"), node_metrics("n2", "10m"), pod_metrics("p1", "300m"),
+         pod_metrics("p2", "300m"), pod_metrics("p3", "300m"), pod_metrics("p4", "300m")});
+  };
+  World world = world_in("fixed");
+  ASSERT_THAT(world.evicted(), ElementsAre("p1", "p2"));
+  Move move = world.plan.history.value().at(0);
+  EXPECT_EQ(move.destination, "n2");
+  EXPECT_EQ(move.cpu, nanos_of(kCpu, 1));
+  EXPECT_EQ(move.cpu_usage, nanos_of(kCpu, 300));
+
+  move.owner = "another";
+  move.time_ns -= 60 * kNanosPerUnit;
+  const auto evicted_after = [&move](World& of) {
+    of.plan = rebalance(of.policy, of.snapshot, {move});
+    return of.evicted();
+  };
+  EXPECT_THAT(evicted_after(world), ElementsAre("p1", "p2")) << "n2 uses 15.5 %";
+  move.cpu_usage = nanos_of(kCpu, 700);
+  EXPECT_THAT(evicted_after(world), IsEmpty()) << "n2 uses 35.5 %";
+  move.cpu_usage = 0;
+  move.cpu = nanos_of(kCpu, 700);
+  EXPECT_THAT(evicted_after(world), IsEmpty()) << "it was not measured, and requests 700m";
+  World upstream = world_in("upstream");
+  EXPECT_THAT(evicted_after(upstream), ElementsAre("p1", "p2"));
+
+  world.policy.profiles.push_back(world.policy.profiles.front());
+  world.plan = rebalance(world.policy, world.snapshot);
+  EXPECT_THAT(world.evicted(), ElementsAre("p1", "p2")) << "the next profile: n2 uses 30.5 %";
+}
+
+TEST(LowNodeUtilization, RequestsAreNotAMeasuredUsage) {
+  const World world = plan_for(low(kCpu30To50, "{}", "compat: fixed, "), hot_and_empty());
+  const Move move = world.plan.history.value().at(0);
+  EXPECT_EQ(move.cpu, nanos_of(kCpu, 200));
+  EXPECT_EQ(move.cpu_usage, 0);
+}
+
 TEST(LowNodeUtilization, SmoothsSamplesInTheOrderOfTheirCollection) {
   const World world = plan_for(
       low("{thresholds: {cpu: 30}, targetThresholds: {cpu: 50}, metricsUtilization: {source: "

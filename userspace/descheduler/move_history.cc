@@ -36,6 +36,7 @@ Result<rebalance::Move> read_move(const text::JsonValue& value) {
   move.cpu = TRY(read_amount(value, "cpu", rebalance::kCpu));
   move.memory = TRY(read_amount(value, "memory", rebalance::kMemory));
   move.working_set = TRY(read_amount(value, "workingSet", rebalance::kMemory));
+  move.cpu_usage = TRY(read_amount(value, "cpuUsage", rebalance::kCpu));
   move.growth = TRY(read_amount(value, "growthPerSecond", rebalance::kMemory));
   return move;
 }

@@ -91,6 +91,7 @@ class PlanWriter {
     out_.member("destination", move.destination);
     out_.member("cpu", counted(rebalance::kCpu, move.cpu));
     out_.member("memory", counted(rebalance::kMemory, move.memory));
+    out_.member("cpuUsage", counted(rebalance::kCpu, move.cpu_usage));
     out_.member("workingSet", counted(rebalance::kMemory, move.working_set));
     out_.member("growthPerSecond", counted(rebalance::kMemory, move.growth));
   }

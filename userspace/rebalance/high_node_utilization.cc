@@ -48,7 +48,8 @@ bool requests_any(const ClusterPod& pod, const Thresholds& thresholds) {
 
 void run_plugin(PluginSession& session, const HighNodeUtilizationArgs& args) {
   UsageSource source(session.view(), MetricsSource::requests,
-                     tracked_resources(args.thresholds, MetricsSource::requests));
+                     tracked_resources(args.thresholds, MetricsSource::requests),
+                     session.bookings());
   auto measured = measure(session, source);
   if (!measured) {
     session.run().error = measured.error().message;

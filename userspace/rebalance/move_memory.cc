@@ -71,16 +71,21 @@ void MoveMemory::book(const Move& move, std::vector<PodIndex>& created) {
   }
   const auto node = place ? place : view_.find_node(move.destination);
   if (!node) return;
-  Booking booking{.node = *node,
-                  .request = std::nullopt,
-                  .working_set = move.working_set,
-                  .growth = move.growth};
+  Booking booking = booking_of(move, *node);
   if (!place) {
     booking.request.emplace();
     booking.request->at(kCpu) = move.cpu;
     booking.request->at(kMemory) = move.memory;
   }
   bookings_.push_back(std::move(booking));
+}
+
+Booking MoveMemory::booking_of(const Move& move, NodeIndex node) {
+  return {.node = node,
+          .request = std::nullopt,
+          .cpu_usage = move.cpu_usage > 0 ? move.cpu_usage : move.cpu,
+          .working_set = move.working_set > 0 ? move.working_set : move.memory,
+          .growth = move.growth};
 }
 
 const std::vector<std::size_t>* MoveMemory::moves_of(PodIndex pod) const {
@@ -135,8 +140,7 @@ bool MoveMemory::was_moved(NodeIndex node, std::string_view pod_namespace,
 
 void MoveMemory::add(PodIndex index, std::optional<NodeIndex> destination, const Amounts* usage) {
   const ClusterPod& pod = view_.pod(index);
-  if (pacing_.memory_seconds == 0 || pod.owners.empty()) return;
-  by_owner_[std::string(pod.owners.front().uid)].push_back(moves_.size());
+  if (pod.owners.empty()) return;
   Move move{std::string(pod.owners.front().uid), std::string(pod.node),
             std::string(pod.pod_namespace), std::string(pod.name), view_.now_ns()};
   if (destination) {
@@ -146,8 +150,12 @@ void MoveMemory::add(PodIndex index, std::optional<NodeIndex> destination, const
     if (usage != nullptr) {
       move.working_set = usage->of(kMemory);
       move.growth = usage->of(kGrowth);
+      move.cpu_usage = usage->of(kCpu);
     }
+    bookings_.push_back(booking_of(move, *destination));
   }
+  if (pacing_.memory_seconds == 0) return;
+  by_owner_[move.owner].push_back(moves_.size());
   moves_.push_back(std::move(move));
 }
 

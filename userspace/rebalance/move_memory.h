@@ -33,6 +33,7 @@ struct Move {
   Nanos memory = 0;
   Nanos working_set = 0;
   Nanos growth = 0;
+  Nanos cpu_usage = 0;
 
   friend bool operator==(const Move&, const Move&) = default;
 };
@@ -44,12 +45,13 @@ inline constexpr std::uint64_t kMemorySeconds = 3600;
 // Room that an earlier plan booked stays booked for so long, unless the replacement is ready.
 inline constexpr std::int64_t kBookingSeconds = 600;
 
-// What is expected on a node, because an earlier plan moved a pod there.
+// What is expected on a node, because a pod was moved there.
 struct Booking {
   NodeIndex node = 0;
   // Requests; nothing: the replacement is bound, so they are counted with it.
   std::optional<Amounts> request;
-  // That no measurement has yet.
+  // That no measurement has yet: what the pod used, or, where that is unknown, requested.
+  Nanos cpu_usage = 0;
   Nanos working_set = 0;
   Nanos growth = 0;
 };
@@ -83,7 +85,8 @@ class MoveMemory {
   // Whether an earlier plan moved the pod off the node, in the last kLeavingSeconds.
   [[nodiscard]] bool was_moved(NodeIndex node, std::string_view pod_namespace,
                                std::string_view name) const;
-  // Of earlier plans. Where a replacement is bound but not ready, it is booked there.
+  // Of earlier plans, then of this one, whose requests the view has. Where a replacement is bound
+  // but not ready, it is booked there.
   [[nodiscard]] const std::vector<Booking>& bookings() const { return bookings_; }
 
   // All that is remembered, for the next plan.
@@ -93,6 +96,7 @@ class MoveMemory {
   [[nodiscard]] const std::vector<std::size_t>* moves_of(PodIndex pod) const;
   void book();
   void book(const Move& move, std::vector<PodIndex>& created);
+  static Booking booking_of(const Move& move, NodeIndex node);
 
   const Pacing pacing_;
   const ClusterView& view_;

@@ -320,6 +320,7 @@ class PressureMover {
     const Rooms rooms{.nodes = destination_nodes_,
                       .accepts = [&](NodeIndex each) { return has_headroom(each, usage); },
                       .usage = &usage,
+                      .measured = true,
                       .required = true};
     const EvictResult result = session_.evict(index, node.verdict.reason, &rooms);
     if (result != EvictResult::evicted) return result;

@@ -138,6 +138,7 @@ class PodMover {
     Rooms rooms{.nodes = destination_nodes_};
     if (usage) {
       rooms.usage = &*usage;
+      rooms.measured = source_.is_measured();
       for (std::size_t i = 0; i < wanted_.size(); ++i) {
         wanted_[i] = usage->of(rules_.resources[i]);
       }

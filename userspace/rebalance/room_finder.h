@@ -26,6 +26,7 @@ struct Rooms {
   // no larger one later.
   std::function<bool(NodeIndex)> accepts = {};
   const Amounts* usage = nullptr;
+  bool measured = false;  // the usage; else the pod requests it
   bool required = false;  // whether or not room-first is corrected
 };
 

@@ -172,7 +172,7 @@ EvictResult PluginSession::evict(PodIndex pod, std::string reason, const Rooms* 
       break;
   }
   if (result == EvictResult::evicted) {
-    memory_.add(pod, destination, rooms == nullptr ? nullptr : rooms->usage);
+    memory_.add(pod, destination, rooms != nullptr && rooms->measured ? rooms->usage : nullptr);
   }
   if (destination) view_.move(pod, *destination);
   return result;

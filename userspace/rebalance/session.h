@@ -73,7 +73,7 @@ class PluginSession {
                                std::string_view name) const {
     return memory_.was_moved(node, pod_namespace, name);
   }
-  // Of earlier plans.
+  // Of earlier plans, and of this one up to now.
   [[nodiscard]] const std::vector<Booking>& bookings() const { return memory_.bookings(); }
 
   // Records the pod as considered, with all reasons, if the plan is to explain them.

@@ -87,7 +87,20 @@ Amounts UsageSource::requested(NodeIndex node) const {
   return usage;
 }
 
+// What no sample of a node has yet. Requests and pods that are booked are in the view.
+std::unordered_map<NodeIndex, Amounts> UsageSource::booked() const {
+  std::unordered_map<NodeIndex, Amounts> nodes;
+  if (!view_.corrects(Correction::room_first)) return nodes;
+  for (const Booking& each : bookings_) {
+    Amounts& amounts = nodes[each.node];
+    amounts.at(kCpu) += each.cpu_usage;
+    amounts.at(kMemory) += each.working_set;
+  }
+  return nodes;
+}
+
 Result<std::vector<Amounts>> UsageSource::collected(std::span<const NodeIndex> nodes) const {
+  const auto booked_on = booked();
   const auto means = smoothed(view_.snapshot().node_metrics);
   std::vector<Amounts> usages;
   for (const NodeIndex each : nodes) {
@@ -98,6 +111,7 @@ Result<std::vector<Amounts>> UsageSource::collected(std::span<const NodeIndex> n
                    " in the collected metrics");
     }
     Amounts measured = found->second;
+    if (const auto on = booked_on.find(each); on != booked_on.end()) measured.add(on->second);
     measured.at(kPods) = nanos_of(kPods, view_.live_pods_on(each));
     Amounts usage;
     for (const std::string& resource : tracked_) {

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "rebalance/cluster_view.h"
+#include "rebalance/move_memory.h"
 #include "rebalance/policy.h"
 
 namespace forestall::rebalance {
@@ -22,16 +23,20 @@ namespace forestall::rebalance {
 
 class UsageSource {
  public:
-  // `view` must outlive this object.
-  UsageSource(const ClusterView& view, MetricsSource source, std::vector<std::string> tracked)
-      : view_(view), source_(source), tracked_(std::move(tracked)) {}
+  // `view` and `bookings` must outlive this object.
+  UsageSource(const ClusterView& view, MetricsSource source, std::vector<std::string> tracked,
+              const std::vector<Booking>& bookings)
+      : view_(view), source_(source), tracked_(std::move(tracked)), bookings_(bookings) {}
 
   [[nodiscard]] const std::vector<std::string>& tracked() const { return tracked_; }
 
-  // Usage of each node, in the order of `nodes`. The first error of a node ends it.
+  // Usage of each node, in the order of `nodes`. If room-first is corrected, with what is booked
+  // there, except in shares from Prometheus: it measures no pods. The first error of a node ends
+  // it.
   [[nodiscard]] Result<std::vector<Amounts>> nodes(const Policy& policy,
                                                    std::span<const NodeIndex> nodes);
 
+  [[nodiscard]] bool is_measured() const { return source_ != MetricsSource::requests; }
   // Prometheus does not measure pods.
   [[nodiscard]] bool measures_pods() const { return source_ != MetricsSource::prometheus; }
   // Nothing: not measured. REQUIRES: measures_pods().
@@ -41,11 +46,13 @@ class UsageSource {
   [[nodiscard]] Amounts requested(NodeIndex node) const;
   [[nodiscard]] Result<std::vector<Amounts>> collected(std::span<const NodeIndex> nodes) const;
   [[nodiscard]] Result<std::vector<Amounts>> queried(std::span<const NodeIndex> nodes) const;
+  [[nodiscard]] std::unordered_map<NodeIndex, Amounts> booked() const;
   void index_pod_metrics();
 
   const ClusterView& view_;
   MetricsSource source_;
   std::vector<std::string> tracked_;
+  const std::vector<Booking>& bookings_;
   std::unordered_map<std::string, std::size_t> pod_metrics_;  // by namespace/name
   bool indexed_ = false;
 };

@@ -43,6 +43,30 @@ TEST(RebalanceMetrics, HaveTheNamesOfTheDescheduler) {
   EXPECT_THAT(text, HasSubstr("forestall_rebalance_events_dropped_total 3\n"));
 }
 
+TEST(RebalanceMetrics, CountLimitsByTheirMessage) {
+  RebalanceMetrics metrics;
+  metrics.limited(moved("shop"), "maximum number of evicted pods per node reached", 3);
+  const std::string text = metrics.text();
+  const std::string of =
+      R"({namespace="shop",node="n1",profile="prof\"ile",result="maximum number )"
+      R"(of evicted pods per node reached",strategy="NodePressure"} 3)";
+  EXPECT_THAT(text, HasSubstr("descheduler_pods_evicted_total" + of));
+  EXPECT_THAT(text, HasSubstr(R"(forestall_rebalance_evictions_total{end="limited"} 3)"));
+}
+
+// Dashboards may still use them.
+TEST(RebalanceMetrics, HaveTheOldNamesOfTheDeschedulerToo) {
+  RebalanceMetrics metrics;
+  metrics.eviction(moved("shop"), PlannedEnd::evicted);
+  metrics.cycle(std::chrono::seconds(2));
+  metrics.plugin("p", "PodLifeTime", std::chrono::milliseconds(250));
+  const std::string text = metrics.text();
+  EXPECT_THAT(text, HasSubstr(R"(descheduler_pods_evicted{namespace="shop",node="n1",)"));
+  EXPECT_THAT(text, HasSubstr("descheduler_descheduler_loop_duration_seconds_sum 2\n"));
+  EXPECT_THAT(text, HasSubstr("descheduler_descheduler_strategy_duration_seconds_count{profile="
+                              R"("p",strategy="PodLifeTime"} 1)"));
+}
+
 TEST(RebalanceMetrics, AreBounded) {
   RebalanceMetrics metrics;
   for (std::size_t i = 0; i < RebalanceMetrics::kSeriesMax + 10; ++i) {

@@ -46,6 +46,35 @@ TEST_F(RebalancerTest, EvictsWhatThePolicyPlans) {
   EXPECT_THAT(metrics, HasSubstr(R"(forestall_rebalance_plans_total{result="made"} 1)"));
 }
 
+TEST_F(RebalancerTest, CountsAndReportsWhatWasNotEvicted) {
+  ClusterWithPods cluster("abcde");
+  cluster.set_evict([](const std::string& pod) {
+    return json_answer(pod == "b" ? 403 : 201, R"({"kind":"Status","message":"no"})");
+  });
+  RebalancerOptions options;
+  options.policy = std::string(kOldPods) + "evictionFailureEventNotification: true\n";
+  const auto rebalancer = make(cluster, options);
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->finished(); }));
+  EXPECT_TRUE(rebalancer->withdraw(test::kPatience));
+  EXPECT_THAT(cluster.evicted(), ElementsAre("a", "b", "c", "d"));
+  std::vector<std::string> failures;
+  for (const ApiRequest& each : cluster.requests("POST", "/namespaces/shop/events")) {
+    const auto event = text::JsonDocument::parse(each.body).value();
+    if (event.root().text("reason").value() != "EvictionFailed") continue;
+    EXPECT_EQ(event.root().text("type").value(), "Warning");
+    failures.push_back(event.root().at("involvedObject").value().text("name").value() + ": " +
+                       event.root().text("message").value());
+  }
+  const std::string note = "pod eviction from node n1 by forestall failed: ";
+  EXPECT_THAT(failures, UnorderedElementsAre(
+                            "b: " + note + "403: no",
+                            "e: " + note + "maximum number of evicted pods per node reached"));
+  EXPECT_THAT(rebalancer->metrics().text(),
+              HasSubstr(R"(descheduler_pods_evicted_total{namespace="shop",node="n1",profile="p",)"
+                        R"(result="maximum number of evicted pods per node reached",)"
+                        R"(strategy="PodLifeTime"} 1)"));
+}
+
 TEST_F(RebalancerTest, EndsRightAfterItsOnlyPlan) {
   ClusterWithPods cluster("ab");
   const auto rebalancer = make(cluster);

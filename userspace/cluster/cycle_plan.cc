@@ -2,11 +2,27 @@
 #include "cluster/cycle_plan.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "rebalance/rebalance.h"
 
 namespace forestall::cluster {
+
+namespace {
+
+PlannedEviction planned(const rebalance::ClusterPod& pod, const std::string& profile,
+                        const std::string& plugin, std::string reason) {
+  return {{std::string(pod.pod_namespace), std::string(pod.name), std::string(pod.uid)},
+          std::string(pod.node),
+          profile,
+          plugin,
+          std::move(reason)};
+}
+
+}  // namespace
 
 CyclePlan::Made CyclePlan::make(RefusedPods& refused, MonotonicTime now) {
   if (made_++ == 0) refused.mark(snapshot_, now);
@@ -15,12 +31,7 @@ CyclePlan::Made CyclePlan::make(RefusedPods& refused, MonotonicTime now) {
   std::set<std::size_t> pods;
   for (const rebalance::PodEviction& each : made.plan.evictions) {
     const rebalance::ClusterPod& pod = snapshot_.pods[each.pod];
-    PlannedEviction eviction{
-        {std::string(pod.pod_namespace), std::string(pod.name), std::string(pod.uid)},
-        std::string(pod.node),
-        each.profile,
-        each.plugin,
-        each.reason};
+    PlannedEviction eviction = planned(pod, each.profile, each.plugin, each.reason);
     if (!each.refused.empty()) {
       made.refused.emplace_back(std::move(eviction), each.refused);
       continue;
@@ -29,7 +40,31 @@ CyclePlan::Made CyclePlan::make(RefusedPods& refused, MonotonicTime now) {
     if (ended_.contains(pod.uid) || !pods.insert(each.pod).second) continue;
     made.evictions.push_back(std::move(eviction));
   }
+  limited_.clear();
+  for (rebalance::ProfileRun& profile : made.plan.profiles) {
+    for (rebalance::PluginReport& each : profile.plugins) {
+      limited_.push_back({profile.name, each.plugin, std::move(each.limited)});
+    }
+  }
   return made;
+}
+
+std::vector<CyclePlan::Limited> CyclePlan::limited() const {
+  std::vector<Limited> all;
+  for (const LimitedOf& of : limited_) {
+    using Key = std::tuple<std::string_view, std::string_view, std::string_view>;
+    std::map<Key, std::size_t> known;  // by namespace, node and limit
+    for (const rebalance::LimitedPod& each : of.pods) {
+      const rebalance::ClusterPod& pod = snapshot_.pods[each.pod];
+      const auto [found, is_first] =
+          known.try_emplace({pod.pod_namespace, pod.node, each.limit}, all.size());
+      if (is_first) {
+        all.push_back({planned(pod, of.profile, of.plugin, ""), std::string(each.limit)});
+      }
+      ++all[found->second].count;
+    }
+  }
+  return all;
 }
 
 void CyclePlan::ended(const std::string& uid, const std::string& refusal) {

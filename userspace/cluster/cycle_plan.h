@@ -6,6 +6,7 @@
 // descheduler would do: it counts successes only and tries the next pod.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
@@ -44,8 +45,16 @@ class CyclePlan {
     // That the plan itself refused, with the reasons.
     std::vector<std::pair<PlannedEviction, std::string>> refused;
   };
+  // Evictions that a limit of the policy stopped, of one plugin in one namespace of one node.
+  struct Limited {
+    PlannedEviction first;
+    std::string limit;  // its message
+    std::uint64_t count = 0;
+  };
   // Without evictions that ended() was called for.
   [[nodiscard]] Made make(RefusedPods& refused, MonotonicTime now);
+  // Of the last make().
+  [[nodiscard]] std::vector<Limited> limited() const;
   // Whether make() may be called once more.
   [[nodiscard]] bool may_make_again() const { return made_ <= kAgainMax && took_ < kAgainLongest; }
   // How long the last make() took.
@@ -59,6 +68,12 @@ class CyclePlan {
   const Texts texts_;
   rebalance::Snapshot snapshot_;
   const rebalance::MoveHistory history_;
+  struct LimitedOf {
+    std::string profile;
+    std::string plugin;
+    std::vector<rebalance::LimitedPod> pods;
+  };
+  std::vector<LimitedOf> limited_;
   std::set<std::string, std::less<>> ended_;  // UIDs
   int made_ = 0;
   Duration took_{};

@@ -47,11 +47,26 @@ struct RebalanceMetrics::Families {
           .Name("descheduler_pods_evicted_total")
           .Help("Evictions by result, plugin, profile, namespace and node, as the descheduler's.")
           .Register(registry);
+  prometheus::Family<Counter>& old_evicted =
+      prometheus::BuildCounter()
+          .Name("descheduler_pods_evicted")
+          .Help("Old name of descheduler_pods_evicted_total.")
+          .Register(registry);
   prometheus::Family<Histogram>& strategies =
       prometheus::BuildHistogram()
           .Name("descheduler_strategy_duration_seconds")
           .Help("Time that the evictions of one plugin took in one cycle.")
           .Register(registry);
+  prometheus::Family<Histogram>& old_strategies =
+      prometheus::BuildHistogram()
+          .Name("descheduler_descheduler_strategy_duration_seconds")
+          .Help("Old name of descheduler_strategy_duration_seconds.")
+          .Register(registry);
+  Histogram& old_loop = prometheus::BuildHistogram()
+                            .Name("descheduler_descheduler_loop_duration_seconds")
+                            .Help("Old name of descheduler_loop_duration_seconds.")
+                            .Register(registry)
+                            .Add({}, kBuckets);
   Histogram& loop = prometheus::BuildHistogram()
                         .Name("descheduler_loop_duration_seconds")
                         .Help("Time from the begin of a cycle to the end of its last eviction.")
@@ -104,7 +119,8 @@ struct RebalanceMetrics::Families {
 RebalanceMetrics::RebalanceMetrics() : families_(std::make_unique<Families>()) {}
 RebalanceMetrics::~RebalanceMetrics() = default;
 
-void RebalanceMetrics::count_eviction(const PlannedEviction& eviction, const char* result) {
+void RebalanceMetrics::count_eviction(const PlannedEviction& eviction, const std::string& result,
+                                      std::uint64_t count) {
   std::map<std::string, std::string> labels{
       {"result", result},
       {"strategy", exports::plain(eviction.plugin)},
@@ -119,7 +135,14 @@ void RebalanceMetrics::count_eviction(const PlannedEviction& eviction, const cha
       families_->series.insert(labels);
     }
   }
-  families_->evicted.Add(labels).Increment();
+  families_->evicted.Add(labels).Increment(static_cast<double>(count));
+  families_->old_evicted.Add(labels).Increment(static_cast<double>(count));
+}
+
+void RebalanceMetrics::limited(const PlannedEviction& first, const std::string& limit,
+                               std::uint64_t count) {
+  families_->ends.Add({{"end", "limited"}}).Increment(static_cast<double>(count));
+  count_eviction(first, limit, count);
 }
 
 void RebalanceMetrics::eviction(const PlannedEviction& eviction, PlannedEnd end) {
@@ -141,12 +164,14 @@ void RebalanceMetrics::plan_failed() {
 }
 void RebalanceMetrics::cycle(Duration took) {
   families_->loop.Observe(seconds_of(took));
+  families_->old_loop.Observe(seconds_of(took));
 }
 void RebalanceMetrics::plugin(const std::string& profile, const std::string& plugin,
                               Duration took) {
-  families_->strategies
-      .Add({{"strategy", exports::plain(plugin)}, {"profile", exports::plain(profile)}}, kBuckets)
-      .Observe(seconds_of(took));
+  const std::map<std::string, std::string> labels{{"strategy", exports::plain(plugin)},
+                                                  {"profile", exports::plain(profile)}};
+  families_->strategies.Add(labels, kBuckets).Observe(seconds_of(took));
+  families_->old_strategies.Add(labels, kBuckets).Observe(seconds_of(took));
 }
 void RebalanceMetrics::set_leads(bool leads) {
   families_->leads.Set(leads ? 1 : 0);

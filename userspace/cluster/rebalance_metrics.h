@@ -27,6 +27,8 @@ class RebalanceMetrics {
   ~RebalanceMetrics();
 
   void eviction(const PlannedEviction& eviction, PlannedEnd end);
+  // `count` evictions that a limit stopped, with its message as the result.
+  void limited(const PlannedEviction& first, const std::string& limit, std::uint64_t count);
   // Counted as the descheduler does: as if it were a success.
   void dry_run_eviction(const PlannedEviction& eviction);
   void plan_made();
@@ -48,7 +50,8 @@ class RebalanceMetrics {
  private:
   struct Families;
 
-  void count_eviction(const PlannedEviction& eviction, const char* result);
+  void count_eviction(const PlannedEviction& eviction, const std::string& result,
+                      std::uint64_t count = 1);
 
   const std::unique_ptr<Families> families_;
   std::atomic<std::int64_t> last_beat_{0};

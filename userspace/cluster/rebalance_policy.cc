@@ -19,6 +19,13 @@ bool any_plugin(const rebalance::Policy& policy, Test test) {
   });
 }
 
+Result<text::JsonDocument> effective_policy(const std::string& file, const std::string& text) {
+  text::Findings findings;
+  const auto read = descheduler::parse_descheduler_policy(file, text, nullptr, findings);
+  if (!read) return error(text::format(findings.errors));
+  return text::JsonDocument::parse(read->effective);
+}
+
 }  // namespace
 
 Result<rebalance::Policy> read_policy(const std::string& file, const std::string& text,
@@ -34,15 +41,21 @@ Result<rebalance::Policy> read_policy(const std::string& file, const std::string
 }
 
 std::optional<std::int64_t> grace_of(const std::string& file, const std::string& text) {
-  text::Findings findings;
-  const auto read = descheduler::parse_descheduler_policy(file, text, nullptr, findings);
-  if (!read) return std::nullopt;
-  const auto document = text::JsonDocument::parse(read->effective);
+  const auto document = effective_policy(file, text);
   if (!document) return std::nullopt;
   const auto grace = document->root().find("gracePeriodSeconds");
   if (!grace || !*grace) return std::nullopt;
   const auto seconds = (*grace)->integer();
   return seconds ? std::optional(*seconds) : std::nullopt;
+}
+
+bool reports_failures(const std::string& file, const std::string& text) {
+  const auto document = effective_policy(file, text);
+  if (!document) return false;
+  const auto wanted = document->root().find("evictionFailureEventNotification");
+  if (!wanted || !*wanted) return false;
+  const auto value = (*wanted)->boolean();
+  return value && *value;
 }
 
 Result<void> check_policy_sources(const rebalance::Policy& policy) {

@@ -23,6 +23,8 @@ namespace forestall::cluster {
                                                    const std::string& text);
 // Errors: the policy needs a source of metrics that a rebalancer in a cluster does not have.
 [[nodiscard]] Result<void> check_policy_sources(const rebalance::Policy& policy);
+// Its evictionFailureEventNotification; false if it cannot be read.
+[[nodiscard]] bool reports_failures(const std::string& file, const std::string& text);
 // Reports of a node that a plugin compares; 0: none reads NodeReports.
 [[nodiscard]] std::size_t reports_compared(const rebalance::Policy& policy);
 

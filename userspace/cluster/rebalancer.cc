@@ -60,6 +60,24 @@ Duration eviction_longest(const std::optional<LeaseOptions>& lease) {
   return lease ? std::min(kLongest, lease->lease - lease->renew) : kLongest;
 }
 
+EventSubject subject_of(const PlannedEviction& eviction) {
+  return {"Pod", eviction.pod.pod_namespace, eviction.pod.name, eviction.pod.uid};
+}
+
+// Whether the server did not evict the pod though it was requested.
+bool is_failure(PlannedEnd end) {
+  switch (end) {
+    case PlannedEnd::gone:
+    case PlannedEnd::refused_by_budget:
+    case PlannedEnd::refused:
+    case PlannedEnd::failed: return true;
+    case PlannedEnd::evicted:
+    case PlannedEnd::unknown:
+    case PlannedEnd::abandoned: return false;
+  }
+  return false;
+}
+
 std::size_t reports_kept(const rebalance::Policy& policy) {
   return std::max(kReportsMin, reports_compared(policy));
 }
@@ -72,6 +90,7 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
       clock_(clock),
       log_(log),
       client_(std::move(client)),
+      reports_failures_(reports_failures(options.policy_file, options.policy)),
       uses_metrics_(policy.kubernetes_metrics),
       uses_reports_(reports_compared(policy) > 0),
       lister_(chances()),
@@ -309,15 +328,32 @@ void Rebalancer::report_evictions() {
     measure(each);
     log_eviction(each.eviction, to_string(each.end), each.problem);
     remember_end(each);
+    if (is_failure(each.end)) report_failure(each.eviction, each.problem);
     if (each.end != PlannedEnd::evicted) continue;
     ClusterEvent event;
-    event.subject = {"Pod", each.eviction.pod.pod_namespace, each.eviction.pod.name,
-                     each.eviction.pod.uid};
+    event.subject = subject_of(each.eviction);
     event.reason = each.eviction.plugin;
     event.message = fmt::format("pod eviction from node {} by forestall: {}", each.eviction.node,
                                 each.eviction.reason);
     event.is_normal = true;
     events_.add(event, "", clock_.now());
+  }
+}
+
+void Rebalancer::report_failure(const PlannedEviction& eviction, const std::string& problem) {
+  if (!reports_failures_ || options_.dry_run) return;
+  ClusterEvent event;
+  event.subject = subject_of(eviction);
+  event.reason = "EvictionFailed";
+  event.message =
+      fmt::format("pod eviction from node {} by forestall failed: {}", eviction.node, problem);
+  events_.add(event, "", clock_.now());
+}
+
+void Rebalancer::report_limits() {
+  for (const CyclePlan::Limited& each : cycle_->limited()) {
+    metrics_.limited(each.first, each.limit, each.count);
+    report_failure(each.first, each.limit);
   }
 }
 
@@ -384,6 +420,7 @@ void Rebalancer::end_plan() {
     cycle_problem_ = "the plan was dropped: " + evictions_.dropped_why();
     log_.write(LogLevel::warning, LogLine("plan").field("problem", cycle_problem_));
   }
+  report_limits();
   end_cycle();
 }
 

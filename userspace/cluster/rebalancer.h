@@ -98,6 +98,8 @@ class Rebalancer {
   void remember(const CyclePlan::Made& made);
   void measure(const PlanEvictions::Ended& ended);
   void report_evictions();
+  void report_failure(const PlannedEviction& eviction, const std::string& problem);
+  void report_limits();
   void remember_end(const PlanEvictions::Ended& ended);
   void report_losses();
   void forget_move(const PodTarget& pod);
@@ -113,6 +115,7 @@ class Rebalancer {
   const Clock& clock_;
   PacedLog log_;
   const std::unique_ptr<kubernetes::HttpClient> client_;
+  const bool reports_failures_;
   const bool uses_metrics_;
   const bool uses_reports_;
 
@@ -134,8 +137,8 @@ class Rebalancer {
   MonotonicTime next_reports_{};
   bool reads_reports_ = false;
   ReportHistory reports_;
-  std::optional<CyclePlan> cycle_;           // while it is carried out
-  std::string cycle_problem_;                // of the last cycle; empty: none
+  std::optional<CyclePlan> cycle_;  // while it is carried out
+  std::string cycle_problem_;       // of the last cycle; empty: none
   RefusedPods refused_;
   rebalance::MoveHistory history_;
   PlanCounts counts_;

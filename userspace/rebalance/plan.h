@@ -66,6 +66,12 @@ struct PodEviction {
   std::optional<std::size_t> destination = {};
 };
 
+// An eviction that a limit stopped.
+struct LimitedPod {
+  std::size_t pod = 0;     // index in the snapshot
+  std::string_view limit;  // its message; of static storage
+};
+
 struct PluginReport {
   std::string plugin;
   ExtensionPoint point = ExtensionPoint::deschedule;
@@ -74,6 +80,7 @@ struct PluginReport {
   std::vector<ConsideredPod> pods;        // in the order considered
   std::vector<PodEviction> evictions;
   std::vector<std::string> limits;  // that stopped an eviction, each once
+  std::vector<LimitedPod> limited;  // by the limits of the policy
   std::string error;                // that ended the plugin
   std::string outcome;              // why the plugin had nothing to do
 };

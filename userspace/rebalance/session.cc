@@ -139,6 +139,11 @@ void PluginSession::note_limit(const char* message) {
   }
 }
 
+void PluginSession::limit(PodIndex pod, const char* message) {
+  note_limit(message);
+  run_.limited.push_back({pod, message});
+}
+
 EvictResult PluginSession::evict(PodIndex pod, std::string reason, const Rooms* rooms) {
   std::string refusal = memory_.refusal(pod);
   if (!refusal.empty()) {
@@ -162,9 +167,9 @@ EvictResult PluginSession::evict(PodIndex pod, std::string reason, const Rooms* 
   const EvictResult result = counts_.evict(pod, refusal);
   if (result != EvictResult::evicted) destination.reset();
   switch (result) {
-    case EvictResult::total_limit: note_limit(kTotalLimit); break;
-    case EvictResult::node_limit: note_limit(kNodeLimit); break;
-    case EvictResult::namespace_limit: note_limit(kNamespaceLimit); break;
+    case EvictResult::total_limit: limit(pod, kTotalLimit); break;
+    case EvictResult::node_limit: limit(pod, kNodeLimit); break;
+    case EvictResult::namespace_limit: limit(pod, kNamespaceLimit); break;
     case EvictResult::evicted:
     case EvictResult::refused:
       run_.evictions.push_back(

@@ -91,6 +91,8 @@ class PluginSession {
   [[nodiscard]] bool fits_omitted() const { return fits_omitted_; }
 
  private:
+  void limit(PodIndex pod, const char* message);
+
   ClusterView& view_;
   const Policy& policy_;
   const DefaultEvictor& evictor_;

@@ -113,15 +113,14 @@ void describe_ineffective(CLI::App& command, RebalanceRunOptions& run, CLI::Opti
 
 void describe_server(CLI::App& command, RebalanceRunOptions& run, CLI::Option* files) {
   constexpr std::uint64_t kPortMax = 65535;
-  CLI::Option* const port =
-      command
-          .add_option(
-              "--secure-port", run.port,
-              "Port of /metrics, /healthz, /livez and /readyz, over HTTP (default: 0, none)")
-          ->option_text("PORT")
-          ->check(CLI::Range(std::uint64_t{0}, kPortMax))
-          ->group(kClusterGroup)
-          ->excludes(files);
+  CLI::Option* const port = command
+                                .add_option("--secure-port", run.port,
+                                            "Port of /metrics, /healthz, /livez and /readyz, over "
+                                            "HTTP without TLS (default: 0, none)")
+                                ->option_text("PORT")
+                                ->check(CLI::Range(std::uint64_t{0}, kPortMax))
+                                ->group(kClusterGroup)
+                                ->excludes(files);
   command
       .add_option("--bind-address", run.bind_address,
                   "IP address of that port (default: 0.0.0.0, all)")

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the BPF tests: an event reader, a watched directory, and a process that causes reclaim.
+// Shared by the BPF tests: loaded programs, an event reader, a watched directory, and a process
+// that causes reclaim.
 #pragma once
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -19,6 +24,39 @@
 #include "support/scratch_cgroup.h"
 
 namespace forestall::test {
+
+inline FeatureSet set_of(std::initializer_list<Feature> features) {
+  FeatureSet set;
+  for (const Feature feature : features) set.set(static_cast<std::size_t>(feature));
+  return set;
+}
+
+inline std::unique_ptr<kernel::BpfPrograms> load_programs(const FeatureSet& disabled = {}) {
+  Result<std::unique_ptr<kernel::BpfPrograms>> programs = kernel::BpfPrograms::load(disabled);
+  if (!programs.ok()) throw std::runtime_error(programs.error().text());
+  return std::move(programs).value();
+}
+
+// Programs that the cases of a suite use in turn: loading them takes an emulated guest seconds. A
+// case gets them without a watch and without an event of the case before it; their sums go on.
+class BpfSuite : public testing::Test {
+ protected:
+  static void TearDownTestSuite() { loaded().clear(); }
+  static kernel::BpfPrograms& programs_without(const FeatureSet& disabled) {
+    std::unique_ptr<kernel::BpfPrograms>& programs = loaded()[disabled.to_ullong()];
+    if (!programs) programs = load_programs(disabled);
+    if (!programs->watch({}).ok()) throw std::runtime_error("cannot remove all watches");
+    programs->drain([](const abi_event&) {});
+    return *programs;
+  }
+  static kernel::BpfPrograms& all_programs() { return programs_without({}); }
+
+ private:
+  static std::map<unsigned long long, std::unique_ptr<kernel::BpfPrograms>>& loaded() {
+    static std::map<unsigned long long, std::unique_ptr<kernel::BpfPrograms>> by_disabled;
+    return by_disabled;
+  }
+};
 
 // A cgroup directory held open, as a watch needs it.
 class OpenCgroup {

@@ -29,23 +29,6 @@ namespace {
 
 using kernel::BpfPrograms;
 
-std::unique_ptr<BpfPrograms> load(const FeatureSet& disabled = {}) {
-  Result<std::unique_ptr<BpfPrograms>> programs = BpfPrograms::load(disabled);
-  if (!programs.ok()) throw std::runtime_error(programs.error().text());
-  return std::move(programs).value();
-}
-
-FeatureSet set_of(std::initializer_list<Feature> features) {
-  FeatureSet set;
-  for (const Feature feature : features) set.set(static_cast<std::size_t>(feature));
-  return set;
-}
-
-// The tracepoint tier without the charge hook, so that the timer is under test.
-FeatureSet without_charge() {
-  return set_of({Feature::bpf_charge});
-}
-
 std::string describe(const std::vector<FeatureReport>& reports) {
   std::ostringstream text;
   for (const FeatureReport& report : reports) {
@@ -124,9 +107,15 @@ std::string levels(int count) {
   return path;
 }
 
-TEST(BpfProgramsTest, EveryFeatureHasAReport) {
-  const auto programs = load();
-  const std::vector<FeatureReport>& reports = programs->reports();
+class BpfProgramsTest : public BpfSuite {
+ protected:
+  // So that the timer is under test.
+  static BpfPrograms& without_charge() { return programs_without(set_of({Feature::bpf_charge})); }
+};
+
+TEST_F(BpfProgramsTest, EveryFeatureHasAReport) {
+  BpfPrograms& programs = all_programs();
+  const std::vector<FeatureReport>& reports = programs.reports();
   ASSERT_EQ(reports.size(), 8U);
   for (std::size_t i = 0; i < reports.size(); ++i) {
     EXPECT_EQ(reports[i].feature, feature_at(i));
@@ -135,17 +124,17 @@ TEST(BpfProgramsTest, EveryFeatureHasAReport) {
   // Every supported kernel permits this to root.
   for (const Feature feature : {Feature::bpf, Feature::bpf_timer, Feature::bpf_reclaim,
                                 Feature::bpf_oom, Feature::bpf_cgroups}) {
-    EXPECT_TRUE(programs->in_use(feature)) << describe(reports);
+    EXPECT_TRUE(programs.in_use(feature)) << describe(reports);
   }
 }
 
-TEST(BpfProgramsTest, OneFeatureForcedOffTakesNoOtherWithIt) {
-  const auto everything = load();
+TEST_F(BpfProgramsTest, OneFeatureForcedOffTakesNoOtherWithIt) {
+  const BpfPrograms& everything = all_programs();
   for (const Feature off :
        {Feature::bpf_timer, Feature::bpf_charge, Feature::bpf_reclaim, Feature::bpf_stall,
         Feature::bpf_oom, Feature::bpf_oom_path, Feature::bpf_cgroups}) {
-    const auto programs = load(set_of({off}));
-    for (const FeatureReport& report : everything->reports()) {
+    const auto programs = load_programs(set_of({off}));
+    for (const FeatureReport& report : everything.reports()) {
       const bool expected = report.feature != off && report.state == FeatureState::in_use;
       EXPECT_EQ(programs->in_use(report.feature), expected) << to_string(off) << " off:\n"
                                                             << describe(programs->reports());
@@ -154,8 +143,8 @@ TEST(BpfProgramsTest, OneFeatureForcedOffTakesNoOtherWithIt) {
   }
 }
 
-TEST(BpfProgramsTest, AllForcedOffStillWorks) {
-  const auto programs = load(set_of({Feature::bpf}));
+TEST_F(BpfProgramsTest, AllForcedOffStillWorks) {
+  const auto programs = load_programs(set_of({Feature::bpf}));
   for (const FeatureReport& report : programs->reports()) {
     EXPECT_EQ(report.state, FeatureState::forced_off);
   }
@@ -166,8 +155,8 @@ TEST(BpfProgramsTest, AllForcedOffStillWorks) {
   EXPECT_FALSE(programs->stall({}).ok());
 }
 
-TEST(BpfProgramsTest, NodeUsageMatchesVmstat) {
-  const auto programs = load();
+TEST_F(BpfProgramsTest, NodeUsageMatchesVmstat) {
+  BpfPrograms& programs = all_programs();
   // Other processes allocate meanwhile: each figure must lie between the readings of the file
   // before and after, give or take the per-CPU deltas between reads.
   constexpr std::int64_t kSlack = 4 << 20;
@@ -178,7 +167,7 @@ TEST(BpfProgramsTest, NodeUsageMatchesVmstat) {
   int agreed = 0;
   for (int i = 0; i < 50; ++i) {
     const NodeFiles before;
-    const Result<abi_node_usage> usage = programs->node_usage();
+    const Result<abi_node_usage> usage = programs.node_usage();
     const NodeFiles after;
     ASSERT_TRUE(usage.ok()) << usage.error().text();
     if (between(before.file, usage->file, after.file) &&
@@ -192,16 +181,16 @@ TEST(BpfProgramsTest, NodeUsageMatchesVmstat) {
   EXPECT_GE(agreed, 40);
 }
 
-TEST(BpfProgramsTest, CrossingFiresOnceAndAgainWhenArmedAgain) {
-  const auto programs = load(without_charge());
+TEST_F(BpfProgramsTest, CrossingFiresOnceAndAgainWhenArmedAgain) {
+  BpfPrograms& programs = without_charge();
   ScratchCgroup scratch;
   const std::string path = scratch.child("grows");
   const OpenCgroup group(scratch.directory(path));
   Hog hog(scratch, path, mib(16));
-  BpfEvents events(*programs);
+  BpfEvents events(programs);
 
   const kernel::BpfWatch watch = group.watch(mib(48));
-  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
+  ASSERT_THAT(programs.watch({&watch, 1}).value(), testing::IsEmpty());
   events.drain();
   EXPECT_EQ(events.count(crossing(group.id())), 0U);
 
@@ -220,12 +209,12 @@ TEST(BpfProgramsTest, CrossingFiresOnceAndAgainWhenArmedAgain) {
 
   // The line has stayed met: armed again, it fires once more.
   events.forget();
-  ASSERT_TRUE(programs->watch({&watch, 1}).ok());
+  ASSERT_TRUE(programs.watch({&watch, 1}).ok());
   ASSERT_NE(events.wait(crossing(group.id())), nullptr);
   // No line is armed, so the timer has stopped. Otherwise one more event would be here when another
   // subject's crossing arrives.
   const kernel::BpfWatch both[] = {watch, group.watch(mib(8))};
-  ASSERT_TRUE(programs->watch({&both[1], 1}).ok());
+  ASSERT_TRUE(programs.watch({&both[1], 1}).ok());
   ASSERT_NE(events.wait([&](const abi_event& event) {
     return event.kind == ABI_EVENT_usage_timer && event.line == static_cast<__u64>(mib(8).count);
   }),
@@ -233,16 +222,16 @@ TEST(BpfProgramsTest, CrossingFiresOnceAndAgainWhenArmedAgain) {
   EXPECT_EQ(events.count(crossing(group.id())), 2U);
 }
 
-TEST(BpfProgramsTest, NodeLineFiresWhenTheNodesWorkingSetReachesIt) {
-  const auto programs = load();
+TEST_F(BpfProgramsTest, NodeLineFiresWhenTheNodesWorkingSetReachesIt) {
+  BpfPrograms& programs = all_programs();
   ScratchCgroup scratch;
   const std::string path = scratch.child("grows");
   Hog hog(scratch, path, mib(1));
-  BpfEvents events(*programs);
-  const abi_node_usage usage = programs->node_usage().value();
+  BpfEvents events(programs);
+  const abi_node_usage usage = programs.node_usage().value();
   const Bytes line{static_cast<std::int64_t>(abi_node_working_set(&usage)) + mib(64).count};
   const kernel::BpfWatch node{{}, -1, line};
-  ASSERT_THAT(programs->watch({&node, 1}).value(), testing::IsEmpty());
+  ASSERT_THAT(programs.watch({&node, 1}).value(), testing::IsEmpty());
   hog.grow(mib(256));
   const abi_event* crossed = events.wait(of(ABI_EVENT_usage_timer, {}));
   ASSERT_NE(crossed, nullptr);
@@ -268,43 +257,43 @@ class OneFreeDescriptor {
   rlimit before_{};
 };
 
-TEST(BpfProgramsTest, AFailedLookupKeepsTheTimersOfOtherSubjects) {
-  const auto programs = load(without_charge());
+TEST_F(BpfProgramsTest, AFailedLookupKeepsTheTimersOfOtherSubjects) {
+  BpfPrograms& programs = without_charge();
   ScratchCgroup scratch;
   const std::string path = scratch.child("later");
   const OpenCgroup group(scratch.directory(path));
   const Hog hog(scratch, path, mib(16));
-  BpfEvents events(*programs);
+  BpfEvents events(programs);
   // The lookup needs two descriptors: a link and the walk. The node's line is met already.
   const kernel::BpfWatch both[] = {group.watch(mib(8)), {{}, -1, mib(1)}};
   std::optional<Result<std::vector<std::size_t>>> unresolved;
   bool node_reported = false;
   {
     const OneFreeDescriptor scarce;
-    unresolved = programs->watch(both);
+    unresolved = programs.watch(both);
     node_reported = events.wait(of(ABI_EVENT_usage_timer, {})) != nullptr;
   }
   ASSERT_TRUE(unresolved->ok()) << unresolved->error().text();
   EXPECT_THAT(unresolved->value(), testing::ElementsAre(0U));
   EXPECT_TRUE(node_reported);
   EXPECT_EQ(events.count(crossing(group.id())), 0U);
-  EXPECT_THAT(programs->watch(both).value(), testing::IsEmpty());
+  EXPECT_THAT(programs.watch(both).value(), testing::IsEmpty());
   EXPECT_NE(events.wait(crossing(group.id())), nullptr);
 }
 
-TEST(BpfProgramsTest, FarFromEveryLineTheTimerHardlyRuns) {
-  const auto programs = load(without_charge());
+TEST_F(BpfProgramsTest, FarFromEveryLineTheTimerHardlyRuns) {
+  BpfPrograms& programs = without_charge();
   ScratchCgroup scratch;
   const OpenCgroup group(scratch.directory(scratch.child("quiet")));
   const kernel::BpfWatch watch = group.watch(gib(4096));
-  ASSERT_TRUE(programs->watch({&watch, 1}).ok());
+  ASSERT_TRUE(programs.watch({&watch, 1}).ok());
   // The longest interval of the timer is 1 s (CHECK_NS_MAX of bpf/usage.bpf.c), so two intervals
   // lie between the first and the last of three ticks, even if timer or test are late. The first
   // may come from arming.
-  BpfEvents events(*programs);
+  BpfEvents events(programs);
   const MonotonicTime begin = SystemClock().now();
-  const __u64 before = programs->counters()->ticks;
-  const auto ticks = [&] { return programs->counters()->ticks - before; };
+  const __u64 before = programs.counters()->ticks;
+  const auto ticks = [&] { return programs.counters()->ticks - before; };
   while (ticks() < 3 && SystemClock().now() - begin < kPatience) {
     EXPECT_EQ(events.wait(crossing(group.id()), std::chrono::milliseconds(100)), nullptr);
   }
@@ -312,8 +301,8 @@ TEST(BpfProgramsTest, FarFromEveryLineTheTimerHardlyRuns) {
   EXPECT_GE(SystemClock().now() - begin, std::chrono::seconds(2));
 }
 
-TEST(BpfProgramsTest, ManyWatchesEachFireTheirOwn) {
-  const auto programs = load(without_charge());
+TEST_F(BpfProgramsTest, ManyWatchesEachFireTheirOwn) {
+  BpfPrograms& programs = without_charge();
   ScratchCgroup scratch;
   std::vector<OpenCgroup> groups;
   std::vector<kernel::BpfWatch> watches;
@@ -321,8 +310,8 @@ TEST(BpfProgramsTest, ManyWatchesEachFireTheirOwn) {
     groups.emplace_back(scratch.directory(scratch.child("g" + std::to_string(i))));
     watches.push_back(groups.back().watch(mib(8)));
   }
-  ASSERT_THAT(programs->watch(watches).value(), testing::IsEmpty());
-  BpfEvents events(*programs);
+  ASSERT_THAT(programs.watch(watches).value(), testing::IsEmpty());
+  BpfEvents events(programs);
   const Hog first(scratch, scratch.path() + "/g0", mib(16));
   const Hog last(scratch, scratch.path() + "/g255", mib(16));
   EXPECT_NE(events.wait(crossing(groups.front().id())), nullptr);
@@ -331,33 +320,33 @@ TEST(BpfProgramsTest, ManyWatchesEachFireTheirOwn) {
       events.count([](const abi_event& event) { return event.kind == ABI_EVENT_usage_timer; }), 2U);
 }
 
-TEST(BpfProgramsTest, ReportsARemovedCgroup) {
-  const auto programs = load();
+TEST_F(BpfProgramsTest, ReportsARemovedCgroup) {
+  BpfPrograms& programs = all_programs();
   ScratchCgroup scratch;
   const std::string path = scratch.child("goes");
   const OpenCgroup group(scratch.directory(path));
   const kernel::BpfWatch watch = group.watch(mib(8));
-  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
-  BpfEvents events(*programs);
+  ASSERT_THAT(programs.watch({&watch, 1}).value(), testing::IsEmpty());
+  BpfEvents events(programs);
   events.drain();
   scratch.remove_child(path);
   const abi_event* gone =
       events.wait([](const abi_event& event) { return event.kind == ABI_EVENT_workload_change; });
   ASSERT_NE(gone, nullptr);
   // A cgroup that was removed before it is watched is reported by its index.
-  const auto fresh = load();
-  EXPECT_THAT(fresh->watch({&watch, 1}).value(), testing::ElementsAre(0U));
+  BpfPrograms& other = without_charge();
+  EXPECT_THAT(other.watch({&watch, 1}).value(), testing::ElementsAre(0U));
 }
 
-TEST(BpfProgramsTest, CountsAndReportsReclaimOfAWatchedCgroup) {
-  const auto programs = load();
+TEST_F(BpfProgramsTest, CountsAndReportsReclaimOfAWatchedCgroup) {
+  BpfPrograms& programs = all_programs();
   ScratchCgroup scratch;
   const std::string path = scratch.child("reads");
   scratch.limit(path, mib(24));
   const OpenCgroup group(scratch.directory(path));
   const kernel::BpfWatch watch = group.watch(gib(1));
-  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
-  BpfEvents events(*programs);
+  ASSERT_THAT(programs.watch({&watch, 1}).value(), testing::IsEmpty());
+  BpfEvents events(programs);
 
   const CacheFile file(mib(96));
   const auto limit_hits = [&] {
@@ -366,6 +355,7 @@ TEST(BpfProgramsTest, CountsAndReportsReclaimOfAWatchedCgroup) {
   };
   const std::uint64_t hits_before = limit_hits();
   const std::uint64_t psi_before = psi_some_us(scratch, path);
+  const std::uint64_t node_before = programs.stall({})->sums[ABI_STALL_MEMCG_RECLAIM].count;
   const cpu_set_t one = first_permitted_cpu();
   const MonotonicTime begin = SystemClock().now();
   {
@@ -383,7 +373,7 @@ TEST(BpfProgramsTest, CountsAndReportsReclaimOfAWatchedCgroup) {
   const Duration elapsed = SystemClock().now() - begin;
   const std::uint64_t hits = limit_hits() - hits_before;
   const std::uint64_t psi_us = psi_some_us(scratch, path) - psi_before;
-  const abi_stall stall = programs->stall(group.id()).value();
+  const abi_stall stall = programs.stall(group.id()).value();
   const abi_stall_sum& reclaim = stall.sums[ABI_STALL_MEMCG_RECLAIM];
   ASSERT_GT(reclaim.count, 0U);
   EXPECT_GT(reclaim.pages, 0U);
@@ -410,20 +400,20 @@ TEST(BpfProgramsTest, CountsAndReportsReclaimOfAWatchedCgroup) {
             static_cast<std::size_t>(elapsed / std::chrono::milliseconds(20)) + 1);
   // The sums of the parent and of the node include it.
   const OpenCgroup parent(scratch.directory(scratch.path()));
-  EXPECT_EQ(programs->stall(parent.id())->sums[ABI_STALL_MEMCG_RECLAIM].count, reclaim.count);
-  EXPECT_GE(programs->stall({})->sums[ABI_STALL_MEMCG_RECLAIM].count, reclaim.count);
+  EXPECT_EQ(programs.stall(parent.id())->sums[ABI_STALL_MEMCG_RECLAIM].count, reclaim.count);
+  EXPECT_GE(programs.stall({})->sums[ABI_STALL_MEMCG_RECLAIM].count, node_before + reclaim.count);
 }
 
 // A tenant decides how deep its tree is.
-TEST(BpfProgramsTest, ADeepTreeDoesNotHideItsReclaim) {
-  const auto programs = load();
+TEST_F(BpfProgramsTest, ADeepTreeDoesNotHideItsReclaim) {
+  BpfPrograms& programs = all_programs();
   ScratchCgroup scratch;
   const std::string top = scratch.child("tenant");
   const std::string deep = scratch.child("tenant" + levels(60));
   scratch.limit(top, mib(24));
   const OpenCgroup group(scratch.directory(top));
   const kernel::BpfWatch watch = group.watch(gib(1));
-  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
+  ASSERT_THAT(programs.watch({&watch, 1}).value(), testing::IsEmpty());
   const CacheFile file(mib(64));
   Child reader([&] {
     scratch.add(deep, ::getpid());
@@ -431,20 +421,20 @@ TEST(BpfProgramsTest, ADeepTreeDoesNotHideItsReclaim) {
   });
   ASSERT_TRUE(reader.wait_exit(std::chrono::seconds(60)));
   ASSERT_EQ(reader.reap(), 0);
-  BpfEvents events(*programs);
+  BpfEvents events(programs);
   EXPECT_NE(events.wait(of(ABI_EVENT_reclaim, group.id())), nullptr);
-  EXPECT_GT(programs->stall(group.id())->sums[ABI_STALL_MEMCG_RECLAIM].count, 0U);
+  EXPECT_GT(programs.stall(group.id())->sums[ABI_STALL_MEMCG_RECLAIM].count, 0U);
 }
 
-TEST(BpfProgramsTest, AWatchedCgroupDeepInATreeIsResolved) {
-  const auto programs = load(without_charge());
+TEST_F(BpfProgramsTest, AWatchedCgroupDeepInATreeIsResolved) {
+  BpfPrograms& programs = without_charge();
   ScratchCgroup scratch;
   const std::string deep = scratch.child("tenant" + levels(60));
   const OpenCgroup group(scratch.directory(deep));
   const OpenCgroup top(scratch.directory(scratch.path() + "/tenant"));
   const kernel::BpfWatch watch = group.watch(mib(8));
-  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
-  BpfEvents events(*programs);
+  ASSERT_THAT(programs.watch({&watch, 1}).value(), testing::IsEmpty());
+  BpfEvents events(programs);
   scratch.limit(scratch.path() + "/tenant", mib(24));
   const std::string beside = scratch.child("tenant/reader");  // v2 has processes in leaves only
   const CacheFile file(mib(64));
@@ -459,35 +449,35 @@ TEST(BpfProgramsTest, AWatchedCgroupDeepInATreeIsResolved) {
   EXPECT_NE(events.wait(crossing(group.id())), nullptr);
 }
 
-TEST(BpfProgramsTest, IgnoresReclaimElsewhere) {
-  const auto programs = load();
+TEST_F(BpfProgramsTest, IgnoresReclaimElsewhere) {
+  BpfPrograms& programs = all_programs();
   ScratchCgroup scratch;
   const std::string busy = scratch.child("busy");
   const OpenCgroup bystander(scratch.directory(scratch.child("bystander")));
   const OpenCgroup busy_group(scratch.directory(busy));
   scratch.limit(busy, mib(24));
   const kernel::BpfWatch watch = bystander.watch(gib(1));
-  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
+  ASSERT_THAT(programs.watch({&watch, 1}).value(), testing::IsEmpty());
   const CacheFile file(mib(64));
   Child reader([&] {
     scratch.add(busy, ::getpid());
     return file.read_through(1);
   });
   ASSERT_TRUE(reader.wait_exit(std::chrono::seconds(60)));
-  BpfEvents events(*programs);
+  BpfEvents events(programs);
   events.drain();
-  EXPECT_GT(programs->stall(busy_group.id())->sums[ABI_STALL_MEMCG_RECLAIM].count, 0U);
+  EXPECT_GT(programs.stall(busy_group.id())->sums[ABI_STALL_MEMCG_RECLAIM].count, 0U);
   EXPECT_EQ(events.count(of(ABI_EVENT_reclaim, bystander.id())), 0U);
   EXPECT_EQ(events.count(of(ABI_EVENT_reclaim, busy_group.id())), 0U);
 }
 
-TEST(BpfProgramsTest, AVictimOfTheKernelIsNamed) {
-  const auto programs = load();
+TEST_F(BpfProgramsTest, AVictimOfTheKernelIsNamed) {
+  BpfPrograms& programs = all_programs();
   ScratchCgroup scratch;
   const std::string path = scratch.child("dies");
   scratch.limit(path, mib(32));
   const OpenCgroup group(scratch.directory(path));
-  BpfEvents events(*programs);
+  BpfEvents events(programs);
   Hog hog(scratch, path, mib(8));
   hog.grow(mib(64));
   const abi_event* killed = events.wait(of(ABI_EVENT_oom_kill, group.id()));
@@ -497,25 +487,25 @@ TEST(BpfProgramsTest, AVictimOfTheKernelIsNamed) {
   EXPECT_NE(std::string(killed->comm), "");
   EXPECT_TRUE(hog.child().wait_exit());
   EXPECT_EQ(events.count(of(ABI_EVENT_oom_kill, group.id())), scratch.oom_kills(path));
-  if (programs->in_use(Feature::bpf_oom_path)) {
+  if (programs.in_use(Feature::bpf_oom_path)) {
     EXPECT_NE(events.wait(of(ABI_EVENT_oom_last_call, group.id())), nullptr);
   }
 }
 
-TEST(BpfProgramsTest, CountsEventsThatTheRingCannotHold) {
-  const auto programs = load();
+TEST_F(BpfProgramsTest, CountsEventsThatTheRingCannotHold) {
+  BpfPrograms& programs = all_programs();
   ScratchCgroup scratch;
   const std::string path = scratch.child("full");
   const OpenCgroup group(scratch.directory(path));
   const Hog hog(scratch, path, mib(8));
   constexpr int kWrites = 6000;
-  const abi_counters before = programs->counters().value();
+  const abi_counters before = programs.counters().value();
   const std::string own = read_text("/proc/self/oom_score_adj");
   const UniqueFd file(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
   for (int i = 0; i < kWrites; ++i) {
     ASSERT_EQ(::pwrite(file.get(), own.data(), own.size(), 0), static_cast<ssize_t>(own.size()));
   }
-  const abi_counters after = programs->counters().value();
+  const abi_counters after = programs.counters().value();
   const __u64 emitted =
       after.emitted[ABI_EVENT_oom_score_adj] - before.emitted[ABI_EVENT_oom_score_adj];
   const __u64 dropped =
@@ -524,10 +514,10 @@ TEST(BpfProgramsTest, CountsEventsThatTheRingCannotHold) {
   EXPECT_GE(emitted + dropped, static_cast<__u64>(kWrites));
   // A crossing still finds room and wakes the reader, and every emitted event can be read.
   const kernel::BpfWatch watch = group.watch(mib(1));
-  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
-  pollfd ring{programs->ring_fd(), POLLIN, 0};
+  ASSERT_THAT(programs.watch({&watch, 1}).value(), testing::IsEmpty());
+  pollfd ring{programs.ring_fd(), POLLIN, 0};
   ASSERT_EQ(::poll(&ring, 1, 20000), 1);
-  BpfEvents events(*programs);
+  BpfEvents events(programs);
   ASSERT_NE(events.wait(crossing(group.id())), nullptr);
   EXPECT_GE(
       events.count([](const abi_event& event) { return event.kind == ABI_EVENT_oom_score_adj; }),
@@ -546,7 +536,7 @@ std::set<__u32> own_program_ids() {
   return ids;
 }
 
-TEST(BpfProgramsTest, NothingOutlivesTheProcess) {
+TEST(BpfProgramsEnd, NothingOutlivesTheProcess) {
   // A child process that ends by SIGKILL, so that none of our code runs.
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
@@ -555,7 +545,7 @@ TEST(BpfProgramsTest, NothingOutlivesTheProcess) {
   std::set<__u32> ids;
   {
     Child agent([&] {
-      const auto programs = load();
+      const auto programs = load_programs();
       const kernel::BpfWatch node{{}, -1, gib(1 << 20)};
       if (!programs->watch({&node, 1}).ok()) return 1;
       for (const __u32 id : own_program_ids()) {

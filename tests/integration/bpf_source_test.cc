@@ -15,12 +15,12 @@
 namespace forestall::test {
 namespace {
 
-class BpfSourceTest : public testing::Test {
+class BpfSourceTest : public BpfSuite {
  protected:
   explicit BpfSourceTest(const FeatureSet& disabled = {})
       : tree_(kernel::CgroupTree::discover().value()),
-        programs_(kernel::BpfPrograms::load(disabled).value()),
-        source_(*programs_, tree_),
+        programs_(programs_without(disabled)),
+        source_(programs_, tree_),
         path_(scratch_.child("watched")),
         id_(OpenCgroup(scratch_.directory(path_)).id()) {}
 
@@ -69,7 +69,7 @@ class BpfSourceTest : public testing::Test {
 
   SystemClock clock_;
   kernel::CgroupTree tree_;
-  std::unique_ptr<kernel::BpfPrograms> programs_;
+  kernel::BpfPrograms& programs_;
   sources::BpfSource source_;
   ScratchCgroup scratch_;
   std::string path_;
@@ -111,9 +111,9 @@ TEST_F(BpfSourceTest, AnUnmovedLineIsNotArmedAgain) {
   const Line far = line(gib(4096));
   arm(far);
   const MonotonicTime begin = clock_.now();
-  const __u64 before = programs_->counters()->ticks;
+  const __u64 before = programs_.counters()->ticks;
   for (int i = 0; i < 1000; ++i) arm(far);
-  const __u64 ticks = programs_->counters()->ticks - before;
+  const __u64 ticks = programs_.counters()->ticks - before;
   // Arming makes the timer sample at once. Without a change of the lines it samples at its own
   // interval only, 1 s this far from the line (CHECK_NS_MAX of bpf/usage.bpf.c). Two more are
   // allowed: one under way, and the one of the first arming.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/parse.h"
+#include "integration/bpf_events.h"
 #include "kernel/bpf_programs.h"
 #include "sources/process_text.h"
 #include "support/child.h"
@@ -25,14 +26,6 @@ namespace forestall::test {
 namespace {
 
 using kernel::BpfPrograms;
-
-std::unique_ptr<BpfPrograms> load(std::initializer_list<Feature> disabled = {}) {
-  FeatureSet off;
-  for (const Feature feature : disabled) off.set(static_cast<std::size_t>(feature));
-  Result<std::unique_ptr<BpfPrograms>> programs = BpfPrograms::load(off);
-  if (!programs.ok()) throw std::runtime_error(programs.error().text());
-  return std::move(programs).value();
-}
 
 std::uint64_t id_of(const ScratchCgroup& scratch, const std::string& path) {
   struct stat status {};
@@ -93,7 +86,7 @@ void expect_victim(const abi_oom_kill& kill, pid_t pid, std::uint64_t ticks, Byt
 TEST(OomKillRecord, NamesTheLimitedCgroupAndTheAllocatingProcess) {
   // Once with the kernel's own figures, where available, and once without.
   for (const bool exact : {true, false}) {
-    const auto programs = exact ? load() : load({Feature::bpf_oom_path});
+    const auto programs = load_programs(exact ? FeatureSet() : set_of({Feature::bpf_oom_path}));
     ScratchCgroup scratch;
     const std::string outer = scratch.child("outer");
     const std::string inner = scratch.child("outer/inner");
@@ -131,7 +124,7 @@ TEST(OomKillRecord, NamesTheLimitedCgroupAndTheAllocatingProcess) {
 // A tenant decides how deep its tree is.
 TEST(OomKillRecord, ADeepTreeDoesNotHideTheLimitedCgroup) {
   for (const bool exact : {true, false}) {
-    const auto programs = exact ? load() : load({Feature::bpf_oom_path});
+    const auto programs = load_programs(exact ? FeatureSet() : set_of({Feature::bpf_oom_path}));
     ScratchCgroup scratch;
     const std::string outer = scratch.child("outer");
     std::string inner = "outer";
@@ -152,7 +145,7 @@ TEST(OomKillRecord, ADeepTreeDoesNotHideTheLimitedCgroup) {
 
 TEST(OomKillRecord, ThoseOfAGroupGoWithTheChosen) {
   if (mounts().v1) GTEST_SKIP() << "not applicable: memory.oom.group is of v2";
-  const auto programs = load();
+  const auto programs = load_programs();
   ScratchCgroup scratch;
   const std::string group = scratch.child("group");
   const std::string inner = scratch.child("group/inner");

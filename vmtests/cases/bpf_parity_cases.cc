@@ -34,32 +34,26 @@ using test::Hog;
 using test::OpenCgroup;
 using test::ScratchCgroup;
 
-std::unique_ptr<BpfPrograms> load(std::initializer_list<Feature> disabled = {}) {
-  FeatureSet off;
-  for (const Feature feature : disabled) off.set(static_cast<std::size_t>(feature));
-  Result<std::unique_ptr<BpfPrograms>> programs = BpfPrograms::load(off);
-  if (!programs.ok()) throw std::runtime_error(programs.error().text());
-  return std::move(programs).value();
-}
+class BpfParity : public test::BpfSuite {};
 
-TEST(BpfParity, EveryFeatureIsInUse) {
-  const auto programs = load();
-  for (const FeatureReport& report : programs->reports()) {
+TEST_F(BpfParity, EveryFeatureIsInUse) {
+  BpfPrograms& programs = all_programs();
+  for (const FeatureReport& report : programs.reports()) {
     EXPECT_EQ(report.state, FeatureState::in_use)
         << to_string(report.feature) << ": " << report.evidence;
   }
 }
 
-TEST(BpfParity, AChargeCrossingIsExact) {
-  const auto programs = load({Feature::bpf_timer});
+TEST_F(BpfParity, AChargeCrossingIsExact) {
+  BpfPrograms& programs = programs_without(test::set_of({Feature::bpf_timer}));
   ScratchCgroup scratch;
   const std::string path = scratch.child("pod/container");
   const OpenCgroup leaf(scratch.directory(path));
   const OpenCgroup top(scratch.directory(scratch.path()));
   const kernel::BpfWatch watches[] = {leaf.watch(mib(48)), top.watch(mib(56))};
   Hog hog(scratch, path, mib(16));
-  ASSERT_THAT(programs->watch(watches).value(), testing::IsEmpty());
-  BpfEvents events(*programs);
+  ASSERT_THAT(programs.watch(watches).value(), testing::IsEmpty());
+  BpfEvents events(programs);
   hog.grow(mib(64));
   for (const auto& [group, line] : {std::pair{&leaf, mib(48)}, std::pair{&top, mib(56)}}) {
     const abi_event* crossed = events.wait(test::crossing(group->id()));
@@ -78,8 +72,8 @@ TEST(BpfParity, AChargeCrossingIsExact) {
 }
 
 // A tenant decides how deep its tree is.
-TEST(BpfParity, ADeepTreeHidesNeitherACrossingNorAStall) {
-  const auto programs = load({Feature::bpf_timer});
+TEST_F(BpfParity, ADeepTreeHidesNeitherACrossingNorAStall) {
+  BpfPrograms& programs = programs_without(test::set_of({Feature::bpf_timer}));
   ScratchCgroup scratch;
   const std::string top = scratch.child("tenant");
   std::string deep = "tenant";
@@ -88,9 +82,9 @@ TEST(BpfParity, ADeepTreeHidesNeitherACrossingNorAStall) {
   scratch.limit(top, mib(24));
   const OpenCgroup group(scratch.directory(top));
   const kernel::BpfWatch watch = group.watch(mib(20));
-  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
+  ASSERT_THAT(programs.watch({&watch, 1}).value(), testing::IsEmpty());
   const CacheFile cache(mib(96));
-  BpfEvents events(*programs);
+  BpfEvents events(programs);
   Child reader([&] {
     scratch.add(deep, ::getpid());
     return cache.read_through(CacheFile::kUntilEnded);
@@ -103,8 +97,8 @@ TEST(BpfParity, ADeepTreeHidesNeitherACrossingNorAStall) {
 
 // In a callback of bpf_loop, Linux 6.1 removes the check of an index that begins as a constant.
 // Without unknown_zero() the ids of the others are written over the stack of the kernel.
-TEST(BpfParity, AStallCountsForTheLowestFourWatchedOfADeepTree) {
-  const auto programs = load();
+TEST_F(BpfParity, AStallCountsForTheLowestFourWatchedOfADeepTree) {
+  BpfPrograms& programs = all_programs();
   ScratchCgroup scratch;
   std::string deep;
   std::vector<std::unique_ptr<OpenCgroup>> groups;
@@ -118,9 +112,9 @@ TEST(BpfParity, AStallCountsForTheLowestFourWatchedOfADeepTree) {
   scratch.limit(scratch.path() + "/watched", mib(24));
   for (int i = 0; i < ABI_STALL_LEVELS; ++i) deep += "/l";
   deep = scratch.child(deep.substr(1));
-  ASSERT_THAT(programs->watch(watches).value(), testing::IsEmpty());
+  ASSERT_THAT(programs.watch(watches).value(), testing::IsEmpty());
   const CacheFile cache(mib(96));
-  BpfEvents events(*programs);
+  BpfEvents events(programs);
   Child reader([&] {
     scratch.add(deep, ::getpid());
     return cache.read_through(CacheFile::kUntilEnded);
@@ -133,15 +127,15 @@ TEST(BpfParity, AStallCountsForTheLowestFourWatchedOfADeepTree) {
     EXPECT_EQ(events.count(test::of(ABI_EVENT_stall, groups[i]->id())), 0U);
 }
 
-TEST(BpfParity, PsiStallMatchesMemoryPressure) {
-  const auto programs = load();
-  ASSERT_TRUE(programs->in_use(Feature::bpf_stall));
+TEST_F(BpfParity, PsiStallMatchesMemoryPressure) {
+  BpfPrograms& programs = all_programs();
+  ASSERT_TRUE(programs.in_use(Feature::bpf_stall));
   ScratchCgroup scratch;
   const std::string path = scratch.child("stalls");
   scratch.limit(path, mib(24));
   const OpenCgroup group(scratch.directory(path));
   const std::uint64_t psi_us = psi_us_of_stalls(scratch, path);
-  const abi_stall_sum stall = programs->stall(group.id())->sums[ABI_STALL_PSI];
+  const abi_stall_sum stall = programs.stall(group.id())->sums[ABI_STALL_PSI];
   std::cout << "@metric psi_total " << psi_us << " us\n@metric bpf_stall " << stall.ns / 1000
             << " us\n";
   ASSERT_GT(stall.count, 0U);
@@ -151,16 +145,16 @@ TEST(BpfParity, PsiStallMatchesMemoryPressure) {
   EXPECT_GE(stall.ns / 1000, psi_us / 100 * 80);
 }
 
-TEST(BpfParity, ReportsAStallOfAWatchedCgroup) {
-  const auto programs = load();
+TEST_F(BpfParity, ReportsAStallOfAWatchedCgroup) {
+  BpfPrograms& programs = all_programs();
   ScratchCgroup scratch;
   const std::string path = scratch.child("stalls");
   scratch.limit(path, mib(24));
   const OpenCgroup group(scratch.directory(path));
   const kernel::BpfWatch watch = group.watch(gib(1));
-  ASSERT_THAT(programs->watch({&watch, 1}).value(), testing::IsEmpty());
+  ASSERT_THAT(programs.watch({&watch, 1}).value(), testing::IsEmpty());
   const CacheFile cache(mib(96));
-  BpfEvents events(*programs);
+  BpfEvents events(programs);
   Child reader([&] {
     scratch.add(path, ::getpid());
     return cache.read_through(CacheFile::kUntilEnded);
@@ -171,13 +165,13 @@ TEST(BpfParity, ReportsAStallOfAWatchedCgroup) {
   EXPECT_GE(stall->stalled_ns, 20'000'000U);
 }
 
-TEST(BpfParity, TheLastCallComesBeforeTheKill) {
-  const auto programs = load();
+TEST_F(BpfParity, TheLastCallComesBeforeTheKill) {
+  BpfPrograms& programs = all_programs();
   ScratchCgroup scratch;
   const std::string path = scratch.child("dies");
   scratch.limit(path, mib(32));
   const OpenCgroup group(scratch.directory(path));
-  BpfEvents events(*programs);
+  BpfEvents events(programs);
   Hog hog(scratch, path, mib(8));
   hog.grow(mib(64));
   const abi_event* kill = events.wait(test::of(ABI_EVENT_oom_kill, group.id()));
@@ -190,8 +184,8 @@ TEST(BpfParity, TheLastCallComesBeforeTheKill) {
 
 // On 7.2 mm_vmscan_direct_reclaim_begin passes a NULL memcg when the whole node is short. A program
 // that trusts the type would crash the kernel.
-TEST(BpfParity, NoProgramHarmsTheKernelUnderGlobalAndMemcgReclaim) {
-  const auto programs = load();
+TEST_F(BpfParity, NoProgramHarmsTheKernelUnderGlobalAndMemcgReclaim) {
+  const auto programs = test::load_programs();  // whose sums begin at 0
   ShortNode node;
   const OpenCgroup limited_group(node.scratch().directory(node.limited()));
   const kernel::BpfWatch watches[] = {{{}, -1, gib(1 << 20)}, limited_group.watch(gib(1))};

@@ -165,6 +165,8 @@ def main() -> int:
     work = build / "lint"
     work.mkdir(exist_ok=True)
     flags = compile_flags(build, ("userspace",))
+    folders = ("userspace", "tests", "vmtests")
+    all_flags = compile_flags(build, folders)
     cache = Cache(flags)
     jobs: dict[str, Callable[[], str]] = {}
     for number, unit in enumerate(units(tracked("userspace/*.cc"))):
@@ -178,13 +180,12 @@ def main() -> int:
     waiting = {name: passed for name in headers
                if not (passed := cache.key("header", [TOP / name])).exists()}
     if waiting:
-        precompiled = precompile(work, build, flags)
+        precompiled = precompile(work, build, all_flags)
         for name, passed in waiting.items():
-            command = [CLANG, "-fsyntax-only", "-x", "c++", "-include-pch", precompiled, *flags,
+            command = [CLANG, "-fsyntax-only", "-x", "c++", "-include-pch", precompiled, *all_flags,
                        "-Wno-pragma-once-outside-header", TOP / name]
             jobs[name] = functools.partial(once, functools.partial(run, command), passed)
-    folders = ("userspace", "tests", "vmtests")
-    alone = [CLANG, "-fsyntax-only", *compile_flags(build, folders)]
+    alone = [CLANG, "-fsyntax-only", *all_flags]
     sources = 0
     for name in tracked(*(f"{folder}/*.cc" for folder in folders)):
         if not (passed := cache.key("alone", [TOP / name])).exists():

@@ -23,7 +23,7 @@ RestartTracker::Requested* RestartTracker::under_way(const std::string& unit) {
 void RestartTracker::request(const std::string& unit) {
   if (under_way(unit) != nullptr) return;
   requested_.push_back({unit_restart(unit, KillState::in_flight, clock_.now()), std::nullopt});
-  if (refusal_) return note({unit, Duration{0}, *refusal_});
+  if (refusal_) return note({unit, Duration{0}, refusal_});
   restarter_.restart(unit);
 }
 

@@ -103,7 +103,8 @@ using Instance = std::pair<std::string, std::string>;  // pod and container name
 
 Instance instance_of(const Pods& pods, const cri::Container& container) {
   std::string name = label_of(container, kContainerNameLabel);
-  return {pods.of(container), name.empty() ? container.metadata().name() : std::move(name)};
+  if (name.empty()) name = container.metadata().name();
+  return {pods.of(container), std::move(name)};
 }
 
 }  // namespace

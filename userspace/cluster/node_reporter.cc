@@ -40,8 +40,11 @@ std::optional<KeyedRequest> NodeReporter::next(MonotonicTime now) {
     request.target = "/api/v1/nodes/" + kubernetes::percent_encoded(node_);
   } else if (step_ == WriteStep::change) {
     auto change = node_request(node_, object_, writing_, taint_, wall_());
-    if (change) request = *std::move(change);
-    if (!change) step_ = WriteStep::condition;
+    if (change) {
+      request = *std::move(change);
+    } else {
+      step_ = WriteStep::condition;
+    }
   }
   if (step_ == WriteStep::condition) {
     auto condition = condition_request(node_, object_, writing_, wall_());

@@ -74,9 +74,10 @@ void PodWriter::send(v1::UpdatePodsRequest request) {
 }
 
 void PodWriter::finish(const wire::GrpcReply& reply) {
-  const wire::GrpcReply ended = reply;
-  call_.reset();
-  if (!ended.ok()) return fail(ended.message);
+  const bool taken = reply.ok();
+  std::string problem = reply.message;
+  call_.reset();  // and with it the reply
+  if (!taken) return fail(std::move(problem));
   problem_.clear();
   backoff_.reset();
   not_before_ = waiting_.empty() ? clock_.now() + kInterval : clock_.now();

@@ -236,7 +236,7 @@ Result<Found> find_mounted(const std::string& directory) {
   // Newer kernels list only v1 controllers in /proc/cgroups, which libcgroup reads first. The
   // fallback is a cgroup2 mount at the usual place.
   if (!memory) {
-    const auto fallback = find_in(directory);
+    auto fallback = find_in(directory);
     if (fallback) return fallback;
     return error(fmt::format("{}; {}", memory.error().text(), fallback.error().text()));
   }

@@ -34,7 +34,7 @@ Result<void> store(const Slot& slot, std::string_view word, std::uint64_t scale)
   const auto value = parse_u64(word);
   if (!value) return error(fmt::format("{}: \"{}\" is not a number", slot.key, word));
   if (slot.count != nullptr) {
-    *slot.count = *value;
+    *slot.count = value;
     return {};
   }
   if (*value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / scale) {

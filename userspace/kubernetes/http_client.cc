@@ -72,8 +72,8 @@ class OptionSetter {
       code_ = CURLE_OUT_OF_MEMORY;
       return;
     }
-    (void)list.release();
-    list.reset(longer);
+    // curl_slist_append() returns the list, or the new head of an empty one.
+    if (!list) list.reset(longer);
   }
   [[nodiscard]] Result<void> result() const {
     if (code_ == CURLE_OK) return {};

@@ -45,7 +45,7 @@ InForce in_force(const Config& config, const State& state, const Observation& ob
   if (state.derived) return {state.layout, state.derived, false};
   const std::optional<FilesystemLayout>& layout = observation.filesystems.layout;
   if (!layout) return {};
-  return {*layout,
+  return {layout,
           std::make_shared<const std::vector<DerivedThreshold>>(
               containerfs_thresholds(config.thresholds, *layout)),
           config.compat.containerfs_from_second_pass};

@@ -108,7 +108,7 @@ Result<void> Reader::find_index() {
   const auto header = TRY(header_at(*offset));
   if (!header || !header->has(kChunkIndex)) return {};
   if (*offset + kChunkHeaderSize + header->stored_size != at) return {};
-  index_offset_ = *offset;
+  index_offset_ = offset;
   return {};
 }
 

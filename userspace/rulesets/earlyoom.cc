@@ -114,10 +114,10 @@ std::int64_t earlyoom_sleep_ms(const EarlyoomMemory& memory, const EarlyoomOptio
   const double above_swap = available.swap - options.thresholds.swap_term;
   std::int64_t ms = 0;
   if (options.version == EarlyoomVersion::v1_7) {
-    const auto memory_mib = static_cast<double>(memory.total / 1024);
-    const auto swap_mib = static_cast<double>(memory.swap_total / 1024);
-    ms = headroom(above_memory * 10 * memory_mib) / kMemoryFill +
-         headroom(above_swap * 10 * swap_mib) / kSwapFill;
+    const std::int64_t memory_mib = memory.total / 1024;
+    const std::int64_t swap_mib = memory.swap_total / 1024;
+    ms = headroom(above_memory * 10 * static_cast<double>(memory_mib)) / kMemoryFill +
+         headroom(above_swap * 10 * static_cast<double>(swap_mib)) / kSwapFill;
   } else {
     const auto memory_kib = static_cast<double>(earlyoom_memory_base(memory, options.version));
     const auto swap_kib = static_cast<double>(memory.swap_total);

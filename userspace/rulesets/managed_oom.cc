@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -48,7 +49,7 @@ bool is_within(std::string_view path, std::string_view ancestor) {
 
 // memory.pressure's full avg10 in hundredths of a percent, the precision of the kernel.
 std::int64_t hundredths(float percent) {
-  return static_cast<std::int64_t>(static_cast<double>(percent) * 100 + 0.5);
+  return std::llround(static_cast<double>(percent) * 100);
 }
 
 std::int64_t to_int64(std::uint64_t value) {

@@ -69,15 +69,17 @@ class SenpaiRun {
     state.last_total = *total;
     const std::int64_t pressure = arguments_.pressure_ms * 1000;
     if (state.cumulative >= pressure) {
-      const auto error = static_cast<double>(state.cumulative / pressure);
-      return change(state, squared_up_to(error, arguments_.coeff_backoff, arguments_.max_backoff));
+      const std::int64_t error = state.cumulative / pressure;
+      return change(state, squared_up_to(static_cast<double>(error), arguments_.coeff_backoff,
+                                         arguments_.max_backoff));
     }
     if (state.ticks != 0) {
       --state.ticks;
       return true;
     }
-    const auto error = static_cast<double>(pressure / std::max<std::int64_t>(state.cumulative, 1));
-    return change(state, -squared_up_to(error, arguments_.coeff_probe, arguments_.max_probe));
+    const std::int64_t error = pressure / std::max<std::int64_t>(state.cumulative, 1);
+    return change(state, -squared_up_to(static_cast<double>(error), arguments_.coeff_probe,
+                                        arguments_.max_probe));
   }
 
   bool reclaim(SenpaiCgroup& state) {

@@ -58,10 +58,16 @@ void HeldTree::refresh_pods() {
   if (pods_path_.empty()) pods_.reset();
   if (pods_path_.empty()) return;
   auto reader = CgroupReader::open_with_limit(tree_, pods_path_);
-  if (reader) pods_ = std::move(reader).value();
-  if (!reader && kernel::is_removed(reader.error())) pods_.reset();
-  if (!reader && !kernel::is_removed(reader.error())) complete_ = false;
-  if (!reader) notes_.push_back({pods_path_, reader.error().text()});
+  if (reader) {
+    pods_ = std::move(reader).value();
+    return;
+  }
+  if (kernel::is_removed(reader.error())) {
+    pods_.reset();
+  } else {
+    complete_ = false;
+  }
+  notes_.push_back({pods_path_, reader.error().text()});
 }
 
 std::shared_ptr<const CgroupReader> HeldTree::open_watched(const std::string& path,

@@ -14,7 +14,7 @@ namespace {
 
 Result<std::optional<Bytes>> read_limit(const kernel::CgroupDir& cgroup, const char* file) {
   const auto text = TRY(cgroup.read(file));
-  const auto amount = kernel::parse_amount(text);
+  auto amount = kernel::parse_amount(text);
   if (!amount) return amount.error().in(cgroup.path() + "/" + file);
   return amount;
 }

@@ -70,7 +70,7 @@ std::string why_text(const Workload& each, bool next) {
     case v1::Candidate::UNKILLABLE: return "the kernel finds no eligible process in it";
     default: break;
   }
-  const std::string decided = each.decided_by().empty() ? "" : "by " + each.decided_by();
+  std::string decided = each.decided_by().empty() ? "" : "by " + each.decided_by();
   if (!next) return decided;
   return decided.empty() ? "next" : "next, " + decided;
 }

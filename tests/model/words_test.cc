@@ -11,6 +11,7 @@
 #include "model/feature.h"
 #include "model/hook.h"
 #include "model/kill.h"
+#include "model/memory_qos.h"
 #include "model/oom.h"
 #include "model/oom_kill.h"
 #include "model/outcome.h"
@@ -57,6 +58,9 @@ TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(ChainStep::suspended);
   check_names(RuleOutcome::hook_pending);
   check_names(HookState::refused);
+  check_names(MemoryQosMode::enforce);
+  check_names(MemoryQosState::failed);
+  check_names(MemoryReservation::tiered);
   check_names(ReclaimStep::unused_images);
   check_names(ReclaimState::done);
   check_names(Protection::may_be_critical);

@@ -56,6 +56,28 @@ TEST(KubeletOwnConfig, WritesMemoryHighByGateFactorAndVersion) {
   }
 }
 
+// The gate alone decides it: without a policy a current kubelet writes 0.
+TEST(KubeletOwnConfig, WritesMemoryProtectionByGateAndVersion) {
+  const struct {
+    const char* keys;
+    KubeletMinor minor;
+    std::optional<bool> writes;
+  } table[] = {
+      {"", std::nullopt, std::nullopt},
+      {"", 36, false},
+      {"", 37, true},
+      {"featureGates: {MemoryQoS: false}\n", std::nullopt, false},
+      {"featureGates: {MemoryQoS: false}\n", 37, false},
+      {"featureGates: {MemoryQoS: true}\n", std::nullopt, true},
+      {"featureGates: {MemoryQoS: true}\n", 26, true},
+  };
+  for (const auto& each : table) {
+    const auto own = own_config(each.keys, each.minor);
+    ASSERT_TRUE(own) << own.error().text();
+    EXPECT_EQ(own->writes_memory_protection, each.writes) << each.keys << each.minor.value_or(0);
+  }
+}
+
 TEST(KubeletOwnConfig, ReportsMistakesOnce) {
   const auto eviction = own_config("evictionHard: {memory.available: lots}\n");
   ASSERT_FALSE(eviction);

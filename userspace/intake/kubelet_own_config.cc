@@ -14,15 +14,16 @@ namespace {
 // The first kubelet with the gate MemoryQoS on, and without a default throttling factor.
 constexpr int kMemoryQosByDefault = 37;
 
-// What a kubelet of this version throttles with; nullopt: it writes no memory.high.
-std::optional<double> throttling_factor(std::string_view text, const std::string& file, int minor,
-                                        text::Findings& findings) {
+MemoryQosSettings memory_qos_of(std::string_view text, const std::string& file, int minor,
+                                text::Findings& findings) {
   MemoryQosSettings settings;
   settings.kubelet_minor = minor;
   settings.enabled = minor >= kMemoryQosByDefault;
   settings.throttling_factor = default_throttling_factor(minor);
   read_memory_qos_config(text, file, std::nullopt, settings, findings);
-  return settings.enabled ? settings.throttling_factor : std::nullopt;
+  // What it throttles with; nullopt: it writes no memory.high.
+  if (!settings.enabled) settings.throttling_factor.reset();
+  return settings;
 }
 
 }  // namespace
@@ -38,13 +39,16 @@ Result<KubeletOwnConfig> read_kubelet_own_config(const std::string& file, Kubele
   // The errors of eviction settings are those above.
   text::Findings of_memory_qos;
   const int last = minor.value_or(kMemoryQosByDefault);
-  const auto of_last = throttling_factor(text, file, last, of_memory_qos);
-  const auto of_earlier =
-      minor ? of_last : throttling_factor(text, file, kMemoryQosByDefault - 1, of_memory_qos);
+  const MemoryQosSettings last_qos = memory_qos_of(text, file, last, of_memory_qos);
+  const MemoryQosSettings earlier_qos =
+      minor ? last_qos : memory_qos_of(text, file, kMemoryQosByDefault - 1, of_memory_qos);
+  const auto& of_last = last_qos.throttling_factor;
+  const auto& of_earlier = earlier_qos.throttling_factor;
   if (findings.errors.empty()) findings.errors = std::move(of_memory_qos.errors);
   if (!findings.errors.empty()) return error(text::format(findings.errors));
   if (of_last.has_value() == of_earlier.has_value()) own.writes_memory_high = of_last.has_value();
   if (of_last == of_earlier) own.throttling_factor = of_last;
+  if (last_qos.enabled == earlier_qos.enabled) own.writes_memory_protection = last_qos.enabled;
   return own;
 }
 

@@ -18,6 +18,9 @@ struct KubeletOwnConfig {
   // Whether it writes memory.high of containers (memory QoS). Nullopt: that depends on its version.
   std::optional<bool> writes_memory_high;
   std::optional<double> throttling_factor;  // if it does
+  // Whether it writes memory.min and memory.low, which the gate MemoryQoS alone decides: without a
+  // policy, current ones write 0. Nullopt: that depends on its version.
+  std::optional<bool> writes_memory_protection;
 };
 
 // `minor`: of the kubelet's version; nullopt: unknown, and it has the defaults of current ones. The

@@ -43,7 +43,8 @@ std::uint64_t reads_with(int workloads) {
   EXPECT_EQ((*observer)->workload_count(), static_cast<std::size_t>(workloads));
   exports::Log log(exports::Log::Stream::standard_error, true, exports::LogLevel::error);
   const test::ManualClock clock;
-  PodReconciler reconciler(clock, **observer, *tree, log, config);
+  LoopMemoryQos no_memory_qos;
+  PodReconciler reconciler(clock, **observer, *tree, log, config, no_memory_qos);
   const std::uint64_t before = reads();
   reconciler.reconcile();
   return reads() - before;

@@ -2,6 +2,7 @@
 // What is counted, and its text, which the test parses line by line, as Prometheus does.
 #include "exports/metrics.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -483,6 +484,28 @@ TEST(Metrics, AnotherCapacityOrAGapBeginsTheGrowthAgain) {
   EXPECT_THAT(at(11, mib(290), mib(800)), Contains(Pair(kTime, 19.0)));
   evaluate(metrics, Decision());
   EXPECT_THAT(at(20, mib(200), mib(800)), Not(Contains(Key(kTime)))) << "it was not read between";
+}
+
+TEST(Metrics, MemoryQosIsCountedByFileAndStateWhileItIsOn) {
+  std::optional<MemoryQosReport> report;
+  Metrics::Recorders recorders;
+  recorders.memory_qos = [&] { return report; };
+  const Metrics metrics("1", Tier::files, recorders);
+  EXPECT_THAT(series_of(metrics), Not(Contains(Key("forestall_memory_qos_unknown_pods"))));
+  report.emplace();
+  report->unknown_pods = 2;
+  report->values = {{"a", "/a", MemoryQosFile::low, "0", 1, MemoryQosState::would_write},
+                    {"b", "/b", MemoryQosFile::low, "0", 1, MemoryQosState::would_write},
+                    {"b", "/b", MemoryQosFile::high, "max", 1, MemoryQosState::left, "kubelet"}};
+  const auto series = series_of(metrics);
+  EXPECT_THAT(series, Contains(Pair("forestall_memory_qos_unknown_pods", 2)));
+  const auto count = [&](const char* file, const char* state) {
+    return series.at(
+        fmt::format("forestall_memory_qos_values{{file=\"{}\",state=\"{}\"}}", file, state));
+  };
+  EXPECT_EQ(count("memory.low", "would-write"), 2);
+  EXPECT_EQ(count("memory.high", "left"), 1);
+  EXPECT_EQ(count("memory.min", "equal"), 0);
 }
 
 TEST(Metrics, SubjectsAreBounded) {

@@ -42,6 +42,23 @@ v1::AgentStatus status_of(AgentRun& agent) {
   return status;
 }
 
+// vmtests/cases/memory_qos_cases.cc has the values of cgroup v2.
+TEST(AgentStatus, ShowsWhyMemoryQosHasNoValues) {
+  if (!mounts().v1) GTEST_SKIP() << "not applicable: cgroup v2 has its files";
+  ScratchCgroup scratch;
+  AgentRun agent(config_of(scratch) + "memoryQoS: observe\nmemoryQoSCgroups: [{cgroup: " +
+                 scratch.path() + ", min: 1Mi}]\n");
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  v1::MemoryQosStatus qos;
+  for (const auto end = SystemClock().now() + kPatience; SystemClock().now() < end;) {
+    qos = status_of(agent).memory_qos();
+    if (!qos.problem().empty()) break;
+  }
+  EXPECT_EQ(qos.mode(), "observe");
+  EXPECT_THAT(qos.problem(), testing::HasSubstr("cgroup v1 has no memory.min"));
+  EXPECT_EQ(qos.values_size(), 0);
+}
+
 TEST(AgentStatus, ShowsTheAgentAndItsReadings) {
   ScratchCgroup scratch;
   scratch.limit(scratch.path(), kLimit);

@@ -9,6 +9,21 @@
 namespace forestall::test {
 namespace {
 
+MemoryQosConfig random_memory_qos(Dice& dice) {
+  MemoryQosConfig qos;
+  qos.mode = dice.one_of<MemoryQosMode>(3);
+  if (dice.coin()) qos.throttling_factor = 0.9;
+  qos.reservation = dice.one_of<MemoryReservation>(2);
+  qos.kubelet_reserves = dice.maybe([&] { return dice.coin(); });
+  qos.kubelet_throttles = dice.maybe([&] { return dice.coin(); });
+  qos.cgroups = dice.some([&] {
+    return MemoryQosCgroup{dice.text(), dice.maybe([&] { return dice.bytes(); }),
+                           dice.maybe([&] { return dice.bytes(); }),
+                           dice.maybe([&] { return dice.bytes(); })};
+  });
+  return qos;
+}
+
 Config random_config(Dice& dice) {
   Config config;
   config.dry_run = dice.coin();
@@ -42,6 +57,7 @@ Config random_config(Dice& dice) {
   if (auto rules = dice.some([&] { return random_ruleset(dice); }); !rules.empty()) {
     config.rules = std::move(rules);
   }
+  if (dice.coin()) config.memory_qos = random_memory_qos(dice);
   if (auto hooks = dice.some([&] { return random_hook(dice); }); !hooks.empty()) {
     config.hooks = std::move(hooks);
   }

@@ -88,7 +88,7 @@ Core::Core(Parts parts, Config config)
                     .victim_cache = victim_cache_,
                     .reporter = reporter_,
                     .kills = kills_}),
-      pods_(parts_.clock, parts_.observer, parts_.tree, parts_.log, config_),
+      pods_(parts_.clock, parts_.observer, parts_.tree, parts_.log, config_, parts_.memory_qos),
       prediction_problems_(parts_.log) {}
 
 void Core::start() {
@@ -272,6 +272,7 @@ void Core::reload(Config config) {
   parts_.watchdog.withdraw();
   parts_.guard.disarm();
   tree_.refresh();
+  pods_.reconcile();
   evaluate(WakeSource::command);
 }
 

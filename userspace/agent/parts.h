@@ -11,6 +11,7 @@
 #include "actuators/rule_settings.h"
 #include "actuators/unit_restarter.h"
 #include "agent/guard_controller.h"
+#include "agent/memory_qos.h"
 #include "agent/oom_predictor.h"
 #include "agent/reclaim_controller.h"
 #include "agent/rule_sampler.h"
@@ -54,6 +55,7 @@ struct Parts {
   actuators::RuleSettings& rule_settings = none<actuators::RuleSettings>();
   actuators::UnitRestarter& restarter = none<actuators::UnitRestarter>();
   actuators::HookRunner& hooks = none<actuators::HookRunner>();
+  LoopMemoryQos& memory_qos = none<LoopMemoryQos>();
   LoopPredictor& forecast = none<LoopPredictor>();
   actuators::LoopThrottle& throttle = none<actuators::LoopThrottle>();
   sources::OomEventCorrelator& oom_events = none<sources::OomEventCorrelator>();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done for known pods without any pressure: their disks are measured for limits on local
-// storage, and the oom_score_adj of their processes is checked.
+// What is done without any pressure: the disks of known pods are measured for limits on local
+// storage, the oom_score_adj of their processes is checked, and memory QoS gets their facts.
 #pragma once
 
 #include <optional>
 
+#include "agent/memory_qos.h"
 #include "agent/oom_score_adj_reconciler.h"
 #include "base/clock.h"
 #include "model/config.h"
@@ -16,21 +17,32 @@ namespace forestall::agent {
 class PodReconciler {
  public:
   PodReconciler(const Clock& clock, sources::Observer& observer, const kernel::CgroupTree& tree,
-                exports::Log& log, const Config& config)
-      : clock_(clock), observer_(observer), config_(config), oom_score_adj_(tree, log) {}
+                exports::Log& log, const Config& config, LoopMemoryQos& memory_qos)
+      : clock_(clock),
+        observer_(observer),
+        log_(log),
+        config_(config),
+        oom_score_adj_(tree, log),
+        memory_qos_(memory_qos) {}
 
   void reconcile();
   [[nodiscard]] bool is_due(MonotonicTime now) const { return due_ <= now; }
-  // Nothing: no pods are known.
+  // Nothing: there is nothing to do.
   [[nodiscard]] std::optional<MonotonicTime> next() const {
-    return config_.known_pods.empty() ? std::nullopt : std::optional(due_);
+    const bool idle = config_.known_pods.empty() && config_.memory_qos.mode == MemoryQosMode::off;
+    return idle ? std::nullopt : std::optional(due_);
   }
 
  private:
+  void update_memory_qos(std::optional<Bytes> capacity);
+
   const Clock& clock_;
   sources::Observer& observer_;
+  exports::Log& log_;
   const Config& config_;
   OomScoreAdjReconciler oom_score_adj_;
+  LoopMemoryQos& memory_qos_;
+  bool qos_failure_logged_ = false;
   MonotonicTime due_;
 };
 

@@ -2,7 +2,6 @@
 // `forestall doctor`: which kernel features this host has, which are used, which are missing, and
 // the effect.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -208,6 +207,22 @@ std::vector<std::string> ruleset_advice(const AdviceInput& subject) {
   return sentences;
 }
 
+// What keeps memory QoS from having values on this host.
+std::optional<std::string> memory_qos_advice(const AdviceInput& subject) {
+  if (!subject.loaded) return std::nullopt;
+  const MemoryQosConfig& qos = subject.loaded->config.memory_qos;
+  if (qos.mode == MemoryQosMode::off) return std::nullopt;
+  if (subject.host.tree.version() != kernel::CgroupVersion::v2) {
+    return "memoryQoS has no effect: cgroup v1 has no memory.min, memory.low and memory.high, and "
+           "its soft limit protects nothing.";
+  }
+  for (const MemoryQosCgroup& each : qos.cgroups) {
+    if (subject.host.tree.id_at(each.path)) continue;
+    return fmt::format("memoryQoSCgroups: the cgroup {} does not exist now.", printable(each.path));
+  }
+  return std::nullopt;
+}
+
 std::optional<v1::KubeletComparison> comparison_of(const AdviceInput& subject) {
   if (!subject.loaded) return std::nullopt;
   intake::LoadedConfig agent = *subject.loaded;
@@ -249,7 +264,8 @@ v1::DoctorReport to_report(const Options& options, const agent::ProbedHost& host
   }
   for (std::string& sentence : advice(host)) report.add_advice(std::move(sentence));
   const AdviceInput subject = subject_of(options, host);
-  for (const auto advice_of : {guard_advice, pod_advice, backstop_advice, candidate_advice}) {
+  for (const auto advice_of :
+       {guard_advice, pod_advice, backstop_advice, candidate_advice, memory_qos_advice}) {
     if (auto sentence = advice_of(subject)) report.add_advice(std::move(*sentence));
   }
   for (std::string& sentence : ruleset_advice(subject)) report.add_advice(std::move(sentence));

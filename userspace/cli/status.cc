@@ -212,6 +212,36 @@ void print_rulesets(const v1::AgentStatus& status) {
   }
 }
 
+constexpr int kQosRowsMax = 20;
+
+void print_memory_qos(const v1::AgentStatus& status) {
+  if (!status.has_memory_qos()) return;
+  const v1::MemoryQosStatus& qos = status.memory_qos();
+  fmt::print("\nMemory QoS ({})\n", qos.mode());
+  if (!qos.problem().empty()) fmt::print("  {}\n", printable(qos.problem()));
+  if (qos.unknown_pods() > 0) {
+    fmt::print("  {} pods have no values: their facts are unknown\n", qos.unknown_pods());
+  }
+  std::uint64_t more = qos.values_left_out();
+  std::uint64_t equal = 0;
+  tables::Table table({"for", "file", "present", "wanted", "state"});
+  int rows = 0;
+  for (const v1::MemoryQosValue& each : qos.values()) {
+    if (each.state() == "equal") {
+      ++equal;
+    } else if (rows++ < kQosRowsMax) {
+      table.add({shortened(each.subject(), 40), each.file(),
+                 each.has_present() ? each.present() : "unknown", each.wanted(),
+                 each.reason().empty() ? each.state() : each.state() + ": " + each.reason()});
+    } else {
+      ++more;
+    }
+  }
+  if (rows > 0) table.print();
+  if (more > 0) fmt::print("  and {} more\n", more);
+  if (equal > 0) fmt::print("  {} values are present already\n", equal);
+}
+
 std::string stages_of(const v1::StatusDecision& decision) {
   std::string text;
   for (const v1::StageLength& each : decision.stages()) {
@@ -295,6 +325,7 @@ int run_status(const Options& options) {
   if (status->has_next_evaluation_in_ns()) print_next(*status);
   print_thresholds(*status);
   print_rulesets(*status);
+  print_memory_qos(*status);
   print_decisions(*status);
   print_stages(*status);
   print_loop(*status);

@@ -130,7 +130,8 @@ void build_metrics(DaemonParts& parts, const agent::ProbedHost& host, const Conf
   parts.metrics = std::make_unique<exports::Metrics>(
       FORESTALL_VERSION, host.tier(),
       exports::Metrics::Recorders{&parts.stages, &parts.drops, &parts.grpc_counts,
-                                  &parts.counts->work, &parts.board, parts.counts.get()});
+                                  &parts.counts->work, &parts.board, parts.counts.get(),
+                                  [&parts] { return parts.memory_qos->report(); }});
   const auto pages = build_status_page(parts, host, log);
   auto server = exports::MetricsServer::start(config.metrics_address, *parts.metrics, pages);
   if (server.ok()) {
@@ -183,6 +184,7 @@ Result<void> build_parts(DaemonParts& parts, agent::ProbedHost& host, const Conf
   build_throttle(parts, host, config, log);
   build_rule_effects(parts, host);
   parts.hooks = TRY(actuators::HookRunnerThread::create(host.prekill_program));
+  parts.memory_qos = TRY(agent::MemoryQosThread::create(host.tree));
   TRY(build_oom_parts(parts, host, config));
   parts.broadcast = TRY(exports::EventBroadcast::create());
   build_guard(parts, host, config, log);
@@ -206,6 +208,7 @@ agent::Parts core_parts(DaemonParts& parts, const agent::ProbedHost& host, expor
                     .rule_settings = *parts.rule_settings,
                     .restarter = *parts.restarter,
                     .hooks = *parts.hooks,
+                    .memory_qos = *parts.memory_qos,
                     .forecast = *parts.forecast,
                     .throttle = *parts.throttle,
                     .oom_events = *parts.oom_events,

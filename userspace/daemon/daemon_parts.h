@@ -58,6 +58,7 @@ struct DaemonParts {
   std::unique_ptr<actuators::RuleSettings> rule_settings;
   std::unique_ptr<actuators::UnitRestarter> restarter;
   std::unique_ptr<actuators::HookRunner> hooks;
+  std::unique_ptr<agent::LoopMemoryQos> memory_qos;
   std::unique_ptr<agent::OomPredictor> forecast;
   std::unique_ptr<agent::LoopGuard> guard;
   std::unique_ptr<PodListWatch> pod_list;     // null: its thread could not be started

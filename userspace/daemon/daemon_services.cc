@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/daemon_services.h"
 
+#include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
 
 #include "agent/wall_time.h"
@@ -31,10 +33,37 @@ void put_written_pods(const WrittenPodsState& state, MonotonicTime now, v1::Agen
   if (!state.problem.empty()) out.set_problem(state.problem);
 }
 
+// More would be a long answer on a node with hundreds of containers.
+constexpr std::size_t kQosValuesMax = 1000;
+
+void put_memory_qos(MemoryQosReport report, v1::AgentStatus& status) {
+  v1::MemoryQosStatus& out = *status.mutable_memory_qos();
+  out.set_mode(std::string(to_string(report.mode)));
+  out.set_unknown_pods(report.unknown_pods);
+  out.set_problem(report.problem);
+  std::ranges::stable_partition(report.values, [](const MemoryQosValue& each) {
+    return each.state != MemoryQosState::equal;
+  });
+  const std::size_t shown = std::min(report.values.size(), kQosValuesMax);
+  out.set_values_left_out(report.values.size() - shown);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const MemoryQosValue& each = report.values[i];
+    v1::MemoryQosValue& value = *out.add_values();
+    value.set_subject(text::to_utf8(each.subject));
+    value.set_cgroup(text::to_utf8(each.path));
+    value.set_file(to_string(each.file));
+    if (!each.present.empty()) value.set_present(each.present);
+    value.set_wanted(std::to_string(each.wanted));
+    value.set_state(std::string(to_string(each.state)));
+    value.set_reason(text::to_utf8(each.reason));
+  }
+}
+
 v1::AgentStatus status_of(DaemonParts& parts) {
   v1::AgentStatus status =
       service::to_proto(parts.facts, parts.board.status(), parts.stages, *parts.counts, parts.drops,
                         parts.grpc_counts, parts.clock.now());
+  if (auto qos = parts.memory_qos->report()) put_memory_qos(*std::move(qos), status);
   if (parts.pod_list) put_pod_list(parts.pod_list->state(), status);
   if (!parts.written_pods) return status;
   if (const auto written = parts.written_pods->state()) {

@@ -170,6 +170,30 @@ void add_hooks(const LoopCounts& counts, std::vector<MetricFamily>& all) {
   all.push_back(std::move(hooks));
 }
 
+void add_memory_qos(const MemoryQosReport& report, std::vector<MetricFamily>& all) {
+  MetricFamily values{"forestall_memory_qos_values",
+                      "Values of memory QoS by file and by what became of them.",
+                      MetricType::Gauge,
+                      {}};
+  for (const MemoryQosFile file : kMemoryQosFiles) {
+    for (const MemoryQosState state : kMemoryQosStates) {
+      prometheus::ClientMetric& metric = values.metric.emplace_back();
+      metric.label = {{"file", to_string(file)}, {"state", std::string(to_string(state))}};
+      metric.gauge.value =
+          static_cast<double>(std::ranges::count_if(report.values, [&](const MemoryQosValue& each) {
+            return each.file == file && each.state == state;
+          }));
+    }
+  }
+  all.push_back(std::move(values));
+  MetricFamily unknown{"forestall_memory_qos_unknown_pods",
+                       "Pods without known facts, of which memory QoS has no values.",
+                       MetricType::Gauge,
+                       {}};
+  unknown.metric.emplace_back().gauge.value = static_cast<double>(report.unknown_pods);
+  all.push_back(std::move(unknown));
+}
+
 void add_work(const LoopWorkTally& tally, std::vector<MetricFamily>& all) {
   const auto seconds = [](Duration duration) {
     return std::chrono::duration<double>(duration).count();
@@ -319,6 +343,9 @@ class Metrics::Families {
     if (recorders_.grpc != nullptr) add_grpc(*recorders_.grpc, all);
     if (recorders_.work != nullptr) add_work(*recorders_.work, all);
     if (recorders_.counts != nullptr) add_hooks(*recorders_.counts, all);
+    if (recorders_.memory_qos) {
+      if (const auto report = recorders_.memory_qos()) add_memory_qos(*report, all);
+    }
     if (recorders_.board != nullptr) add_rulesets(recorders_.board->rulesets(), all);
     // Sorted for human readers; Prometheus does not require it.
     std::ranges::sort(all, {}, &MetricFamily::name);

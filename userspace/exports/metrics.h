@@ -11,7 +11,9 @@
 // forestall_*; and process_*, as in all Prometheus client libraries.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,7 @@
 #include "exports/stage_histograms.h"
 #include "exports/status_board.h"
 #include "model/feature.h"
+#include "model/memory_qos.h"
 #include "wire/grpc_counts.h"
 
 namespace forestall::exports {
@@ -43,6 +46,8 @@ class Metrics final : public RecordSink, public EvaluationListener, public PassL
     const LoopWorkTally* work = nullptr;
     const StatusBoard* board = nullptr;
     const LoopCounts* counts = nullptr;
+    // Of memory QoS; null, or returns nothing: there is none.
+    std::function<std::optional<MemoryQosReport>()> memory_qos = nullptr;
   };
 
   Metrics(std::string_view version, Tier tier, Recorders recorders);

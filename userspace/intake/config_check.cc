@@ -9,6 +9,7 @@
 #include "intake/amounts.h"
 #include "intake/cgroup_glob.h"
 #include "intake/compat_check.h"
+#include "intake/memory_qos_section.h"
 #include "intake/own_settings.h"
 #include "intake/own_thresholds.h"
 #include "intake/prekill_hook_config.h"
@@ -388,6 +389,7 @@ CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& setting
   check_watched_cgroups_max(file, config, report);
   check_pod_list_max_age(file, config, report);
   check_recording(file, config, report);
+  check_memory_qos(file, config, report);
   checked.rulesets = check_rulesets(file, report);
   checked.hooks = check_prekill_hooks(file, report);
   return checked;
@@ -446,6 +448,7 @@ void check_whole(const ReadConfig& own, const KubeletSettings& settings, const C
                  text::Findings& findings) {
   const v1::Config& file = own.message;
   Report report(own.file, own.places, findings);
+  warn_of_memory_qos(config, report);
   if (config.thresholds.empty()) {
     findings.warnings.push_back(
         {settings.eviction_hard ? settings.eviction_hard->key : report.at_key("evictionHard"),

@@ -11,6 +11,7 @@
 #include "base/unique_fd.h"
 #include "intake/config_check.h"
 #include "intake/kubelet_config.h"
+#include "intake/kubelet_own_config.h"
 #include "intake/pod_list.h"
 #include "intake/ruleset_config.h"
 #include "messages/yaml_message.h"
@@ -81,6 +82,7 @@ class Loader {
     loaded_.hard_given = settings.eviction_hard.has_value();
     loaded_.needs_backstop = !own_.message.has_until_oom() && !own_.message.has_compat();
     if (!findings_.errors.empty()) return refusal();
+    TRY(add_kubelet_memory_qos());
     TRY(add_pods());
     // Findings about the whole configuration precede those about the manifest.
     text::Findings of_manifest;
@@ -123,7 +125,22 @@ class Loader {
       return KubeletSettings();
     }
     loaded_.kubelet_config = path;
+    kubelet_text_ = text;
     return read_kubelet_config(text, path, findings_.errors);
+  }
+
+  // Without the kubelet's file it stays unknown what the kubelet writes.
+  Result<void> add_kubelet_memory_qos() {
+    MemoryQosConfig& qos = loaded_.config.memory_qos;
+    if (qos.mode == MemoryQosMode::off || loaded_.kubelet_config.empty()) return {};
+    const auto read_again = [&](const std::string&) -> Result<std::string> {
+      return kubelet_text_;
+    };
+    const auto own =
+        TRY(read_kubelet_own_config(loaded_.kubelet_config, loaded_.kubelet_minor, read_again));
+    qos.kubelet_reserves = own.writes_memory_protection;
+    qos.kubelet_throttles = own.writes_memory_high;
+    return {};
   }
 
   Result<void> add_pods() {
@@ -157,6 +174,7 @@ class Loader {
   ReadConfig own_;
   text::Findings findings_;
   LoadedConfig loaded_;
+  std::string kubelet_text_;  // of loaded_.kubelet_config
 };
 
 // O_NONBLOCK: opening a FIFO without a writer must not block a reload; regular files ignore the

@@ -80,9 +80,11 @@ namespace forestall::messages {
 [[nodiscard]] v1::MemoryKinds to_proto(const MemoryKinds& kinds);
 [[nodiscard]] v1::Damage to_proto(const Damage& damage);
 [[nodiscard]] v1::EffectiveKillLimit to_proto(const KillLimit& limit);
+[[nodiscard]] v1::EffectiveMemoryQos to_proto(const MemoryQosConfig& qos);
 [[nodiscard]] MemoryKinds from_proto(const v1::MemoryKinds& message);
 [[nodiscard]] Damage from_proto(const v1::Damage& message);
 [[nodiscard]] KillLimit from_proto(const v1::EffectiveKillLimit& message);
+[[nodiscard]] Result<MemoryQosConfig> from_proto(const v1::EffectiveMemoryQos& message);
 
 // Without `cost`, which the caller sets.
 [[nodiscard]] v1::FeatureReport to_proto(const FeatureReport& report);

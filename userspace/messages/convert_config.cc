@@ -249,6 +249,10 @@ v1::EffectiveConfig to_proto(const Config& config) {
       *out.add_rulesets() = messages::to_proto(each);
     }
   }
+  // Every configuration without it has the same form as before there was one.
+  if (config.memory_qos != MemoryQosConfig()) {
+    *out.mutable_memory_qos() = messages::to_proto(config.memory_qos);
+  }
   if (config.hooks) {
     for (const rulesets::PrekillHook& each : *config.hooks) {
       *out.add_prekill_hooks() = messages::to_proto(each);
@@ -358,6 +362,9 @@ Result<Config> from_proto(const v1::EffectiveConfig& message) {
     config.hooks = std::move(hooks);
   }
   TRY(take_kubelet_part(message, config));
+  if (message.has_memory_qos()) {
+    config.memory_qos = TRY(inside("memoryQoS", from_proto(message.memory_qos())));
+  }
   return config;
 }
 

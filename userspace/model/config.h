@@ -15,6 +15,7 @@
 #include "model/allocatable.h"
 #include "model/feature.h"
 #include "model/filesystem.h"
+#include "model/memory_qos.h"
 #include "model/pod.h"
 #include "model/ruleset.h"
 #include "model/threshold.h"
@@ -168,6 +169,7 @@ struct Config {
   SharedValue<std::vector<rulesets::Ruleset>> rules;
   // Prekill hooks of the rulesets; the first that matches a victim runs. Null: none.
   SharedValue<std::vector<rulesets::PrekillHook>> hooks = {};
+  MemoryQosConfig memory_qos = {};
 
   friend bool operator==(const Config&, const Config&) = default;
 };

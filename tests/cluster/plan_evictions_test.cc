@@ -229,7 +229,7 @@ TEST_F(PlanEvictionsTest, ADroppedPlanDoesNotWaitForAnOverloadedServer) {
   EXPECT_EQ(play(429, "overload", "60"), "a");
   evictions_.abandon("this process ends");
   EXPECT_TRUE(evictions_.done()) << "it is known that a was not evicted";
-  EXPECT_THAT(ended(), ElementsAre("b=abandoned", "a=abandoned"));
+  EXPECT_THAT(ended(), ElementsAre("b=abandoned", "a=failed"));
   begin({"a", "b"});
   EXPECT_EQ(play(429, "overload"), "a");
   now_ = std::max(now_, *evictions_.due());

@@ -73,8 +73,10 @@ void PlanEvictions::abandon(std::string_view why) {
     waiting_.pop_back();
   }
   // Of a request that was sent the answer follows, or what became of the pod.
-  const bool is_unknown = verifies_ && lost_answer_;
-  if (!waiting_.empty() && !sent_ && !is_unknown) end(PlannedEnd::abandoned, dropped_why_);
+  if (waiting_.empty() || sent_ || (verifies_ && lost_answer_)) return;
+  if (!verifies_) return end(PlannedEnd::abandoned, dropped_why_);
+  end(PlannedEnd::failed, problem_);
+  ended_.back().is_of_pod = false;
 }
 
 std::optional<KeyedRequest> PlanEvictions::next(MonotonicTime now) {

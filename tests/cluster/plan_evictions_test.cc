@@ -160,6 +160,53 @@ TEST_F(PlanEvictionsTest, AWebhookDelaysNoOtherPod) {
   EXPECT_THAT(ended(), ElementsAre("a=refused", "b=refused", "c=evicted"));
 }
 
+// Otherwise a lost answer and a code of the webhook's choice would count as an eviction.
+TEST_F(PlanEvictionsTest, ADenialAfterALostAnswerIsARefusal) {
+  const std::string denial =
+      R"({"kind":"Status","message":"admission webhook \"w\" denied the request: no","code":404})";
+  begin({"a"});
+  EXPECT_EQ(play(0), "a");
+  EXPECT_EQ(play(200, pod_text("uid-a")), "a");
+  EXPECT_EQ(play(404, denial), "a");
+  EXPECT_THAT(ended(), ElementsAre("a=refused"));
+}
+
+// Of a webhook too: it is neither about a budget nor about the version of the API.
+TEST_F(PlanEvictionsTest, ADenialWithAnyCodeIsARefusal) {
+  const std::string budget =
+      R"({"kind":"Status","message":"admission webhook \"w\" denied the request: no","details":)"
+      R"({"causes":[{"reason":"DisruptionBudget"}]},"code":429})";
+  const std::string version =
+      R"({"kind":"Status","message":"admission webhook \"w\" denied the request: no kind )"
+      R"(\"Eviction\" is registered","code":400})";
+  begin({"a", "b"});
+  EXPECT_EQ(play(429, budget), "a");
+  EXPECT_EQ(play(400, version), "b");
+  EXPECT_THAT(ended(), ElementsAre("a=refused", "b=refused"));
+}
+
+// Reads are answered, writes are not: etcd has no space, for instance.
+TEST_F(PlanEvictionsTest, ErrorsInManyNamespacesEndThePlan) {
+  std::vector<PlannedEviction> plan;
+  for (int i = 0; i < 9; ++i) {
+    plan.push_back(planned(std::to_string(i)));
+    plan.back().pod.pod_namespace = "tenant-" + std::to_string(i);
+  }
+  evictions_.begin(std::move(plan), now_, holds_);
+  for (std::size_t i = 0; i < PlanEvictions::kFailingNamespacesMax; ++i) {
+    ASSERT_EQ(play(500, "{}"), std::to_string(i));
+    ASSERT_EQ(play(200, pod_text("uid-" + std::to_string(i))), std::to_string(i));
+  }
+  EXPECT_TRUE(evictions_.done());
+  EXPECT_THAT(evictions_.dropped_why(), HasSubstr("evictions fail in 5 namespaces, at last: 500"));
+  const auto all = evictions_.take_ended();
+  ASSERT_EQ(all.size(), 9U);
+  EXPECT_TRUE(all[3].is_of_pod);
+  EXPECT_EQ(all[4].end, PlannedEnd::failed);
+  EXPECT_FALSE(all[4].is_of_pod);
+  EXPECT_EQ(all[5].end, PlannedEnd::abandoned);
+}
+
 // A load balancer lost the connection to the API server.
 TEST_F(PlanEvictionsTest, AnErrorNeedNotMeanThatThePodStays) {
   begin({"a", "b"});

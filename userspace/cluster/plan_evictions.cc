@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/plan_evictions.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -56,6 +58,7 @@ void PlanEvictions::begin(std::vector<PlannedEviction> plan, MonotonicTime made,
   made_ = made;
   not_before_ = made;
   failure_backoff_.reset();
+  failing_.clear();
   dropped_why_.clear();
 }
 
@@ -135,7 +138,7 @@ void PlanEvictions::lost(std::string problem, bool may_go_on, Duration wanted, M
 // The eviction was not begun. Whether the server is overloaded, or only the path of this eviction,
 // shows when the pod is read.
 void PlanEvictions::overloaded(std::string problem, Duration wanted, MonotonicTime now) {
-  if (!dropped_why_.empty()) return end(PlannedEnd::failed, std::move(problem));
+  if (!dropped_why_.empty()) return failed_without_answer(std::move(problem));
   verifies_ = true;
   may_go_on_ = lost_answer_;
   wanted_ = Duration::zero();
@@ -150,7 +153,7 @@ void PlanEvictions::verified(const kubernetes::ResponseHead& head, std::string_v
   if (!failure && head.code == kGone) return end(PlannedEnd::gone, problem_);
   if (!failure && head.code == 200) {
     const auto evicted = is_evicted(body, waiting_.front().pod.uid);
-    if (!evicted) return end(PlannedEnd::failed, evicted.error().text());
+    if (!evicted) return failed_without_answer(evicted.error().text());
     if (*evicted) return end(PlannedEnd::gone, problem_);
     // The server answers, so it is about the pod: its webhook may be slow, or fail.
     if (!may_go_on_ || attempts_ >= kLostMax || !dropped_why_.empty()) {
@@ -172,14 +175,15 @@ void PlanEvictions::verified(const kubernetes::ResponseHead& head, std::string_v
     not_before_ = now + backoff_.next(chance_());
     return;
   }
-  end(PlannedEnd::failed, problem);
-  ended_.back().is_of_pod = false;
+  failed_without_answer(problem);
   if (dropped_why_.empty()) abandon("the API server does not answer: " + problem);
 }
 
 void PlanEvictions::refused(const kubernetes::ApiStatus& status,
                             const kubernetes::ResponseHead& head, MonotonicTime now) {
   std::string problem = status.text();
+  // First: a tenant's webhook chooses the code, the causes and a part of the message.
+  if (is_of_webhook(status)) return end(PlannedEnd::refused, std::move(problem));
   if (status.code == 404 || is_of_other_pod(status)) {
     return end(PlannedEnd::gone, std::move(problem));
   }
@@ -191,25 +195,37 @@ void PlanEvictions::refused(const kubernetes::ApiStatus& status,
     --attempts_;
     return;
   }
-  if (is_of_pod(status.code) || is_of_webhook(status)) {
-    return end(PlannedEnd::refused, std::move(problem));
-  }
+  if (is_of_pod(status.code)) return end(PlannedEnd::refused, std::move(problem));
   const Duration wanted = wanted_by(status, head);
   // Of a token that ended: it is not about the pod.
   if (status.code == kNoAccess) return try_again(std::move(problem), wanted, now);
   overloaded(std::move(problem), wanted, now);
 }
 
-void PlanEvictions::failed(std::string problem, Duration wanted, MonotonicTime now) {
+void PlanEvictions::failed_without_answer(std::string problem) {
   end(PlannedEnd::failed, std::move(problem));
+  ended_.back().is_of_pod = false;
+}
+
+// Errors in many namespaces, and no success in between, are about the server: it may answer reads,
+// and be unable to write. A tenant has few namespaces.
+void PlanEvictions::failed(const std::string& problem, Duration wanted, MonotonicTime now) {
+  failing_.insert(waiting_.front().pod.pod_namespace);
+  const std::size_t namespaces = failing_.size();
+  if (namespaces >= kFailingNamespacesMax) {
+    failed_without_answer(problem);
+    if (!dropped_why_.empty()) return;
+    return abandon(
+        fmt::format("evictions fail in {} namespaces, at last: {}", namespaces, problem));
+  }
+  end(PlannedEnd::failed, problem);
   const Duration delay = std::min(failure_backoff_.next(chance_()), kFailureDelayMax);
   not_before_ = now + std::max(delay, wanted);
 }
 
 void PlanEvictions::try_again(std::string problem, Duration wanted, MonotonicTime now) {
   if (!dropped_why_.empty() || attempts_ >= kAttemptsMax) {
-    end(PlannedEnd::failed, problem);
-    ended_.back().is_of_pod = false;
+    failed_without_answer(problem);
     if (dropped_why_.empty()) abandon("the API server does not answer: " + problem);
     return;
   }
@@ -228,6 +244,7 @@ void PlanEvictions::end(PlannedEnd how, std::string problem) {
   }
   if (decided || how == PlannedEnd::evicted || how == PlannedEnd::gone) {
     failure_backoff_.reset();
+    failing_.clear();
   }
   // What may have been evicted counts as evicted in the rest of the plan.
   held_ =

@@ -6,13 +6,14 @@
 // server does not answer, or if the plan gets old, the rest of the plan is dropped: the next one is
 // made of the state that the cluster has then. After an error the pod is read. If the server
 // answers that, the error costs this pod only: a webhook of a tenant may fail for any number of
-// pods, and must not keep the others where they are.
+// pods, and must not keep the others where they are. Errors in many namespaces end the plan.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,8 @@ class PlanEvictions final : public RequestSource {
   static constexpr int kAttemptsMax = 4;
   // Evictions of one pod without an answer, while the server answers otherwise.
   static constexpr int kLostMax = 2;
+  // Namespaces in which evictions fail in a row, until the rest of the plan is dropped.
+  static constexpr std::size_t kFailingNamespacesMax = 5;
   // Between two pods, because of errors for pods: they must not use up the time of the plan.
   static constexpr Duration kFailureDelayMax = std::chrono::seconds(2);
 
@@ -101,7 +104,8 @@ class PlanEvictions final : public RequestSource {
                 const std::optional<Error>& failure, MonotonicTime now);
   void lost(std::string problem, bool may_go_on, Duration wanted, MonotonicTime now);
   void overloaded(std::string problem, Duration wanted, MonotonicTime now);
-  void failed(std::string problem, Duration wanted, MonotonicTime now);
+  void failed_without_answer(std::string problem);
+  void failed(const std::string& problem, Duration wanted, MonotonicTime now);
   void try_again(std::string problem, Duration wanted, MonotonicTime now);
 
   const Options options_;
@@ -125,7 +129,9 @@ class PlanEvictions final : public RequestSource {
   MonotonicTime not_before_{};
   kubernetes::Backoff backoff_;
 
-  kubernetes::Backoff failure_backoff_;  // of pods in a row
+  // Of pods in a row.
+  kubernetes::Backoff failure_backoff_;
+  std::set<std::string> failing_;  // namespaces
   bool old_version_ = false;
   std::string dropped_why_;  // empty: the plan goes on
   std::vector<Ended> ended_;

@@ -419,8 +419,9 @@ void Rebalancer::end_plan() {
   if (!evictions_.dropped_why().empty()) {
     cycle_problem_ = "the plan was dropped: " + evictions_.dropped_why();
     log_.write(LogLevel::warning, LogLine("plan").field("problem", cycle_problem_));
+  } else {
+    report_limits();
   }
-  report_limits();
   end_cycle();
 }
 

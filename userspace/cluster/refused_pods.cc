@@ -9,8 +9,8 @@ void RefusedPods::add(const std::string& uid, std::string_view answer, bool is_o
                       MonotonicTime now) {
   const auto known = pods_.find(uid);
   Duration lasts = kFirst;
-  if (is_of_pod && known != pods_.end() && !known->second.is_over(now)) {
-    lasts = std::min<Duration>(known->second.lasts * 2, kLongest);
+  if (known != pods_.end() && !known->second.is_over(now)) {
+    lasts = std::min<Duration>(known->second.lasts * (is_of_pod ? 2 : 1), kLongest);
   }
   if (known == pods_.end()) make_room(now);
   // An empty answer would mean that it was not refused.

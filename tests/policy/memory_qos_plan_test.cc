@@ -60,6 +60,7 @@ struct QosNode {
                             .node_allocatable = allocatable,
                             .page_size = 4096,
                             .pods = pods,
+                            .unknown_pods = unknown_pods,
                             .cgroups = cgroups,
                             .others = others});
   }
@@ -69,6 +70,7 @@ struct QosNode {
   std::vector<std::shared_ptr<const Pod>> pods;
   std::vector<QosPodCgroup> cgroups;
   std::vector<QosOtherCgroup> others;
+  std::uint64_t unknown_pods = 0;
   std::uint64_t last = 0;
 };
 
@@ -127,6 +129,39 @@ TEST(MemoryQosPlan, LeavesToTheKubeletWhatItWritesOrMayWrite) {
           << planned;
     }
   }
+}
+
+// The kernel reads back what it has stored.
+TEST(MemoryQosPlan, ValuesAreWholePages) {
+  QosNode node;
+  MemoryQosCgroup& batch = node.config.cgroups.emplace_back();
+  batch.path = "/batch";
+  batch.min = Bytes{4095};
+  batch.low = Bytes{100'000'000};
+  node.others.push_back({"/batch", {102}});
+  const auto planned = node.plan();
+  ASSERT_FALSE(planned.empty());
+  EXPECT_EQ(planned.back(),
+            (PlannedMemoryQos{"/batch", "/batch", {102}, MemoryQosFile::low, 99'999'744}));
+}
+
+TEST(MemoryQosPlan, LevelsStayAsTheyAreIfAPodIsUnknown) {
+  QosNode node;
+  node.unknown_pods = 2;
+  const auto planned = node.plan();
+  ASSERT_GE(planned.size(), 3U);
+  EXPECT_EQ(planned[0].left, "what 2 pod(s) request is unknown");
+  EXPECT_EQ(planned[1].left, "what 2 pod(s) request is unknown");
+  EXPECT_EQ(planned[2].left, "");
+}
+
+TEST(MemoryQosPlan, PodsThatDisagreeShowNoLevel) {
+  QosNode node;
+  node.add("/elsewhere/podc",
+           pod("c", {container_with_id("app", "c1", memory("256Mi"), memory("512Mi"))}));
+  const QosLevelCgroups levels = qos_level_cgroups(node.cgroups);
+  EXPECT_EQ(levels.pods, "/kubepods");
+  EXPECT_EQ(levels.burstable, "");
 }
 
 // A container without limit is throttled by the node's allocatable memory.

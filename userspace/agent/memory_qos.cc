@@ -92,6 +92,7 @@ MemoryQosReport observe_memory_qos(const kernel::CgroupTree& tree, MemoryQosFact
                                                 .node_allocatable = facts.node_allocatable,
                                                 .page_size = ::sysconf(_SC_PAGESIZE),
                                                 .pods = facts.pods,
+                                                .unknown_pods = facts.unknown_pods,
                                                 .cgroups = facts.cgroups,
                                                 .others = others});
   for (const policy::PlannedMemoryQos& each : planned) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/memory_qos_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -44,36 +47,36 @@ class Planner {
   }
 
  private:
+  // `left`: why it stays as it is.
   void add(const std::string& subject, const std::string& path, CgroupId cgroup, MemoryQosFile file,
-           std::optional<std::int64_t> value, bool of_pods) {
-    if (value.value_or(0) <= 0 || *value == kNoThrottling) return;
-    std::string left;
-    if (of_pods) {
-      left = left_to_kubelet(file == MemoryQosFile::high ? input_.config.kubelet_throttles
-                                                         : input_.config.kubelet_reserves);
-    }
-    out_.push_back({subject, path, cgroup, file, *value, std::move(left)});
+           std::optional<std::int64_t> value, const std::string& left) {
+    if (value == kNoThrottling) return;
+    const std::int64_t bytes = value.value_or(0);
+    const std::int64_t stored = bytes - bytes % input_.page_size;
+    if (stored > 0) out_.push_back({subject, path, cgroup, file, stored, left});
   }
 
   void protect(const std::string& subject, const std::string& path, CgroupId cgroup,
-               const MemoryProtection& protection) {
-    add(subject, path, cgroup, MemoryQosFile::min, protection.min, true);
-    add(subject, path, cgroup, MemoryQosFile::low, protection.low, true);
+               const MemoryProtection& protection, const std::string& left) {
+    add(subject, path, cgroup, MemoryQosFile::min, protection.min, left);
+    add(subject, path, cgroup, MemoryQosFile::low, protection.low, left);
   }
 
   void pod(const QosPodCgroup& found) {
     const PodMemoryQos values = memory_qos(*found.pod, settings_);
     if (!values.active) return;
     const std::string name = found.pod->pod_namespace + "/" + found.pod->name;
-    protect(name, found.path, found.cgroup, values.protection);
+    const std::string reserved = left_to_kubelet(input_.config.kubelet_reserves);
+    const std::string throttled = left_to_kubelet(input_.config.kubelet_throttles);
+    protect(name, found.path, found.cgroup, values.protection, reserved);
     const auto containers = [&](const std::vector<PodContainer>& of,
                                 const std::vector<ContainerMemoryQos>& qos) {
       for (std::size_t i = 0; i < of.size(); ++i) {
         const auto cgroup = std::ranges::find(found.containers, of[i].id, &QosContainerCgroup::id);
         if (of[i].id.empty() || cgroup == found.containers.end()) continue;
         const std::string subject = name + ": " + of[i].name;
-        protect(subject, cgroup->path, cgroup->cgroup, qos[i].protection);
-        add(subject, cgroup->path, cgroup->cgroup, MemoryQosFile::high, qos[i].high, true);
+        protect(subject, cgroup->path, cgroup->cgroup, qos[i].protection, reserved);
+        add(subject, cgroup->path, cgroup->cgroup, MemoryQosFile::high, qos[i].high, throttled);
       }
     };
     containers(found.pod->init_containers, values.init_containers);
@@ -94,7 +97,11 @@ class Planner {
              const MemoryProtection& protection) {
     const auto found = std::ranges::find(input_.others, path, &QosOtherCgroup::path);
     if (path.empty() || found == input_.others.end()) return;
-    protect(subject, path, found->cgroup, protection);
+    std::string left = left_to_kubelet(input_.config.kubelet_reserves);
+    if (left.empty() && input_.unknown_pods > 0) {
+      left = fmt::format("what {} pod(s) request is unknown", input_.unknown_pods);
+    }
+    protect(subject, path, found->cgroup, protection, left);
   }
 
   void other(const MemoryQosCgroup& wanted) {
@@ -103,9 +110,9 @@ class Planner {
     const auto bytes = [](const std::optional<Bytes>& amount) {
       return amount ? std::optional(amount->count) : std::nullopt;
     };
-    add(wanted.path, wanted.path, found->cgroup, MemoryQosFile::min, bytes(wanted.min), false);
-    add(wanted.path, wanted.path, found->cgroup, MemoryQosFile::low, bytes(wanted.low), false);
-    add(wanted.path, wanted.path, found->cgroup, MemoryQosFile::high, bytes(wanted.high), false);
+    add(wanted.path, wanted.path, found->cgroup, MemoryQosFile::min, bytes(wanted.min), "");
+    add(wanted.path, wanted.path, found->cgroup, MemoryQosFile::low, bytes(wanted.low), "");
+    add(wanted.path, wanted.path, found->cgroup, MemoryQosFile::high, bytes(wanted.high), "");
   }
 
   const MemoryQosPlanInput& input_;
@@ -117,17 +124,20 @@ class Planner {
 
 // The parent of a Guaranteed pod has all pods; that of a Burstable pod is one below it.
 QosLevelCgroups qos_level_cgroups(std::span<const QosPodCgroup> cgroups) {
-  QosLevelCgroups paths;
+  std::set<std::string_view> pods;
+  std::set<std::string_view> burstable;
   for (const QosPodCgroup& each : cgroups) {
     if (!each.pod) continue;
-    const std::string_view parent = parent_of(each.path);
     switch (qos_class(*each.pod)) {
-      case QosClass::guaranteed: paths.pods = parent; break;
-      case QosClass::burstable: paths.burstable = parent; break;
+      case QosClass::guaranteed: pods.insert(parent_of(each.path)); break;
+      case QosClass::burstable: burstable.insert(parent_of(each.path)); break;
       case QosClass::best_effort: break;
     }
   }
-  if (paths.pods.empty()) paths.pods = parent_of(paths.burstable);
+  QosLevelCgroups paths;
+  if (burstable.size() == 1) paths.burstable = *burstable.begin();
+  if (pods.size() == 1) paths.pods = *pods.begin();
+  if (pods.empty()) paths.pods = parent_of(paths.burstable);
   return paths;
 }
 

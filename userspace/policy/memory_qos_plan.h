@@ -3,8 +3,9 @@
 // memory.min, memory.low and memory.high (policy/memory_qos.h has the formulas), and which of them
 // the agent leaves alone.
 //
-// A value of 0 protects nothing and is not planned. A memory.min or memory.low has an effect only
-// as far as each parent has it too, so the plan includes the cgroups of the QoS classes.
+// Values are whole pages, as the kernel stores them. A value of 0 protects nothing and is not
+// planned. A memory.min or memory.low has an effect only as far as each parent has it too, so the
+// plan includes the cgroups of the QoS classes.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +49,8 @@ struct MemoryQosPlanInput {
   std::int64_t page_size = 4096;
   // All pods of the node that are known, also those without a cgroup: the levels cover them.
   std::span<const std::shared_ptr<const Pod>> pods;
+  // Pods with cgroups but without facts: what the levels need is then unknown.
+  std::uint64_t unknown_pods = 0;
   std::span<const QosPodCgroup> cgroups;
   std::span<const QosOtherCgroup> others;  // levels, and those of config.cgroups
 };
@@ -64,7 +67,7 @@ struct PlannedMemoryQos {
   friend bool operator==(const PlannedMemoryQos&, const PlannedMemoryQos&) = default;
 };
 
-// The cgroups of the QoS classes; empty: no pod shows where it is.
+// The cgroups of the QoS classes; empty: no pod shows where it is, or two pods disagree.
 struct QosLevelCgroups {
   std::string pods;
   std::string burstable;

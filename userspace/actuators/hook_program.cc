@@ -64,8 +64,10 @@ std::vector<pid_t> own_children() {
 
 // Kills and reaps what this process adopted from a supervisor that was killed (see
 // adopt_orphans()). Returns one that has not ended yet; none: there is none left. What an orphan
-// leaves is adopted in turn.
+// leaves is adopted in turn. Ends none if the agent itself has the oom_score_adj of hooks, which
+// its supervisors inherit: they and the orphans then cannot be distinguished.
 UniqueFd end_orphans() {
+  if (is_of_a_hook(::getpid())) return {};
   for (bool found = true; found;) {
     found = false;
     for (const pid_t pid : own_children()) {
@@ -73,8 +75,9 @@ UniqueFd end_orphans() {
       found = true;
       ::kill(pid, SIGKILL);  // not reaped yet, so the pid is its own
       if (::waitpid(pid, nullptr, WNOHANG) != 0) continue;
-      UniqueFd left(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-      if (left) return left;
+      // Without a descriptor there is nothing to wait for; the next run that loses its supervisor
+      // reaps it.
+      return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     }
   }
   return {};

@@ -99,7 +99,7 @@ struct RebalanceMetrics::Families {
                        .Add({});
   Counter& events = prometheus::BuildCounter()
                         .Name("forestall_rebalance_events_dropped_total")
-                        .Help("Evictions that no Event reports.")
+                        .Help("Evictions and reported failures that no Event has.")
                         .Register(registry)
                         .Add({});
   std::set<std::map<std::string, std::string>> series;  // of `evicted`

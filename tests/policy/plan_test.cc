@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace forestall::policy {
+namespace forestall::policy::plan_test {
 namespace {
 
 Quantity quantity(std::string_view text) {
@@ -239,4 +239,4 @@ TEST(Written, AsPeopleWriteIt) {
 }
 
 }  // namespace
-}  // namespace forestall::policy
+}  // namespace forestall::policy::plan_test

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/memory_qos_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -99,7 +98,7 @@ class Planner {
     if (path.empty() || found == input_.others.end()) return;
     std::string left = left_to_kubelet(input_.config.kubelet_reserves);
     if (left.empty() && input_.unknown_pods > 0) {
-      left = fmt::format("what {} pod(s) request is unknown", input_.unknown_pods);
+      left = "what " + std::to_string(input_.unknown_pods) + " pod(s) request is unknown";
     }
     protect(subject, path, found->cgroup, protection, left);
   }

@@ -44,7 +44,8 @@ v1::AgentStatus status_of(AgentRun& agent) {
 
 // vmtests/cases/memory_qos_cases.cc has the values of cgroup v2.
 TEST(AgentStatus, ShowsWhyMemoryQosHasNoValues) {
-  if (!mounts().v1) GTEST_SKIP() << "not applicable: cgroup v2 has its files";
+  if (!mounts().v1)
+    GTEST_SKIP() << "not applicable: cgroup v2 has its files; hosts with cgroup v1 run this";
   ScratchCgroup scratch;
   AgentRun agent(config_of(scratch) + "memoryQoS: observe\nmemoryQoSCgroups: [{cgroup: " +
                  scratch.path() + ", min: 1Mi}]\n");

@@ -151,6 +151,7 @@ TEST(AgentStatus, CountsWhatTheStopMessageCounts) {
   const std::string stop = "event=stop evaluations=";
   ASSERT_TRUE(agent.process().wait_for_log(stop, SystemClock().now() + kPatience));
   const std::string log = agent.process().log();
+  EXPECT_THAT(log, HasSubstr("event=loop stretches="));
   const auto counted = std::stoull(log.substr(log.find(stop) + stop.size()));
   EXPECT_GE(counted, status.evaluations());
   EXPECT_LE(counted, status.evaluations() + 1000);

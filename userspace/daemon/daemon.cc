@@ -134,6 +134,7 @@ Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
   const auto ended = agent::run_loop(core, core_with, hooks);
   end_recording(*parts.ring.recorder, log);
   end_recording(*parts.session.recorder, log);
+  log_loop_work(log, parts.counts->work);
   log.write(LogLevel::info, LogLine("stop")
                                 .field("evaluations", core.evaluations())
                                 .field("kills", core.kills())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent logs at its start, on its own account or for a recording.
+// What the agent logs at its start and end, on its own account or for a recording.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 
 #include "agent/host.h"
 #include "exports/log.h"
+#include "exports/loop_work.h"
 #include "model/config.h"
 
 namespace forestall::daemon {
@@ -46,6 +47,20 @@ inline void log_start(exports::Log& log, const agent::ProbedHost& host, const Co
     line.field(to_string(report.feature), to_string(report.state));
   }
   line.sentence(start_sentence(host, config, origin));
+  log.write(exports::LogLevel::info, line);
+}
+
+// How long the loop's thread has worked on what, in all and within its longest stretch.
+inline void log_loop_work(exports::Log& log, const exports::LoopWorkTally& tally) {
+  exports::LogLine line("loop");
+  line.field("stretches", tally.stretches()).field("longest_us", tally.longest());
+  for (std::size_t i = 0; i < exports::kLoopWorkCount; ++i) {
+    const auto work = static_cast<exports::LoopWork>(i);
+    const exports::LoopWorkTally::Summary summary = tally.summary(work);
+    if (summary.total == Duration::zero()) continue;
+    const std::string name(to_string(work));
+    line.field(name + "_us", summary.total).field(name + "_in_longest_us", summary.in_longest);
+  }
   log.write(exports::LogLevel::info, line);
 }
 

@@ -40,6 +40,9 @@ std::optional<Bytes> smaller(const std::optional<Bytes>& a, const std::optional<
   return a && b ? std::min(*a, *b) : a ? a : b;
 }
 
+constexpr CgroupReader::CgroupReadings kRemoved{
+    .removed = true, .usage = {}, .inactive_file = {}, .limit = {}};
+
 // Smallest of the held limits; unknown if one cannot be read, because it could be the smallest.
 Result<std::optional<Bytes>> read_limits(const std::vector<HeldFile>& files, std::string& buffer) {
   std::optional<Bytes> limit;
@@ -49,6 +52,12 @@ Result<std::optional<Bytes>> read_limits(const std::vector<HeldFile>& files, std
     limit = smaller(limit, *amount);
   }
   return limit;
+}
+
+void note_failure(CgroupReader::CgroupReadings& reading, const HeldFile& file, const Error& failure,
+                  std::vector<SourceNote>& notes) {
+  reading.removed = reading.removed || failure.code == ENODEV;
+  if (!reading.removed) notes.push_back({file.name(), failure.text()});
 }
 
 }  // namespace
@@ -77,45 +86,49 @@ Result<CgroupReader> CgroupReader::open_with_limit(const kernel::CgroupTree& tre
 CgroupReader::CgroupReadings CgroupReader::read_usage(std::string& buffer,
                                                       std::vector<SourceNote>& notes) const {
   CgroupReadings reading;
-  const auto note = [&](const HeldFile& file, const Error& failure) {
-    reading.removed = failure.code == ENODEV;
-    if (!reading.removed) notes.push_back({file.name(), failure.text()});
-  };
   if (const auto text = usage_.read(buffer); !text) {
-    note(usage_, text.error());
+    note_failure(reading, usage_, text.error(), notes);
   } else if (const auto usage = kernel::parse_amount(*text); !usage) {
-    note(usage_, usage.error());
+    note_failure(reading, usage_, usage.error(), notes);
   } else {
     reading.usage = *usage;
   }
   return reading;
 }
 
+void CgroupReader::read_limit(CgroupReadings& reading, std::string& buffer,
+                              std::vector<SourceNote>& notes) const {
+  if (limits_.empty()) return;
+  const auto limit = read_limits(limits_, buffer);
+  if (limit) reading.limit = *limit;
+  if (!limit) note_failure(reading, limits_.front(), limit.error(), notes);
+}
+
 CgroupReader::CgroupReadings CgroupReader::read(std::string& buffer,
                                                 std::vector<SourceNote>& notes) const {
   CgroupReadings reading = read_usage(buffer, notes);
-  const auto note = [&](const HeldFile& file, const Error& failure) {
-    reading.removed = reading.removed || failure.code == ENODEV;
-    if (!reading.removed) notes.push_back({file.name(), failure.text()});
-  };
   if (const auto text = stat_.read(buffer); !text) {
-    note(stat_, text.error());
+    note_failure(reading, stat_, text.error(), notes);
   } else if (const auto stat = kernel::parse_memory_stat(*text); !stat) {
-    note(stat_, stat.error());
+    note_failure(reading, stat_, stat.error(), notes);
   } else {
     reading.inactive_file = stat->inactive_file;
     if (limit_in_stat_ && stat->hierarchical_limit && *stat->hierarchical_limit < kNoLimitOfV1) {
       reading.limit = stat->hierarchical_limit;
     }
   }
-  if (!limits_.empty()) {
-    const auto limit = read_limits(limits_, buffer);
-    if (limit) reading.limit = *limit;
-    if (!limit) note(limits_.front(), limit.error());
-  }
-  if (reading.removed)
-    return CgroupReadings{.removed = true, .usage = {}, .inactive_file = {}, .limit = {}};
-  return reading;
+  read_limit(reading, buffer, notes);
+  return reading.removed ? kRemoved : reading;
+}
+
+CgroupReader::CgroupReadings CgroupReader::read_passed(Bytes usage, Bytes inactive_file,
+                                                       std::string& buffer,
+                                                       std::vector<SourceNote>& notes) const {
+  if (limit_in_stat_) return read(buffer, notes);
+  CgroupReadings reading{
+      .removed = false, .usage = usage, .inactive_file = inactive_file, .limit = {}};
+  read_limit(reading, buffer, notes);
+  return reading.removed ? kRemoved : reading;
 }
 
 }  // namespace forestall::sources

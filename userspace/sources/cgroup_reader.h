@@ -36,6 +36,10 @@ class CgroupReader {
   };
   // Fresh values. A value that cannot be read stays unset and gets a note.
   [[nodiscard]] CgroupReadings read(std::string& buffer, std::vector<SourceNote>& notes) const;
+  // The same with these values of a pass (kernel/memcg_scan.h): reads only the limit. On v1 a
+  // limit is in memory.stat, and all values are those of the files.
+  [[nodiscard]] CgroupReadings read_passed(Bytes usage, Bytes inactive_file, std::string& buffer,
+                                           std::vector<SourceNote>& notes) const;
   // Usage only: one short file.
   [[nodiscard]] CgroupReadings read_usage(std::string& buffer,
                                           std::vector<SourceNote>& notes) const;
@@ -45,6 +49,9 @@ class CgroupReader {
  private:
   CgroupReader(kernel::CgroupDir cgroup, kernel::HeldFile usage, kernel::HeldFile stat)
       : cgroup_(std::move(cgroup)), usage_(std::move(usage)), stat_(std::move(stat)) {}
+  void read_limit(CgroupReadings& reading, std::string& buffer,
+                  std::vector<SourceNote>& notes) const;
+
   kernel::CgroupDir cgroup_;
   kernel::HeldFile usage_;
   kernel::HeldFile stat_;

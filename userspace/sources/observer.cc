@@ -127,6 +127,10 @@ class Observer::Reader {
     filesystems_.refresh(notes);
     return notes;
   }
+  // A pass for `count` cgroups with thresholds, if that costs less than their files do.
+  void begin_subjects(const Wake& wake, std::size_t count, std::vector<SourceNote>& notes);
+  CgroupReader::CgroupReadings read_subject(const CgroupReader& reader,
+                                            std::vector<SourceNote>& notes);
   void update_subjects(Observation& observation) const;
   void score_workloads(Observation& observation, std::optional<MonotonicTime> since);
   Result<void> scan_processes(const NodeSample& node);
@@ -149,19 +153,35 @@ class Observer::Reader {
   std::string buffer_;
 };
 
+// memory.stat of v2 waits for a lock that all of its readers take, once for each cgroup. Nothing is
+// urgent at a recheck.
+void Observer::Reader::begin_subjects(const Wake& wake, std::size_t count,
+                                      std::vector<SourceNote>& notes) {
+  if (count == 0) return;
+  held_->workloads().begin_samples(count, wake.source != WakeSource::recheck, notes);
+}
+
+CgroupReader::CgroupReadings Observer::Reader::read_subject(const CgroupReader& reader,
+                                                            std::vector<SourceNote>& notes) {
+  const kernel::MemcgUsage* passed = held_->workloads().passed(reader.cgroup().id());
+  if (passed == nullptr) return reader.read(buffer_, notes);
+  return reader.read_passed(passed->usage, *passed->inactive_file, buffer_, notes);
+}
+
 Observation Observer::Reader::sample_node(const Wake& wake, MonotonicTime now) {
   Observation observation;
   observation.at = now;
   observation.wake = wake;
   observation.node = node_.read(buffer_, observation.notes);
+  begin_subjects(wake, held_->watched().size() + (held_->pods() ? 1 : 0), observation.notes);
   if (auto& pods = held_->pods()) {
-    const auto reading = pods->read(buffer_, observation.notes);
+    const auto reading = read_subject(*pods, observation.notes);
     if (!reading.removed) observation.pods = to_sample(*pods, reading, 0);
     if (reading.removed) pods.reset();
   }
   std::vector<CgroupId> removed;
   for (const HeldTree::Watched& watched : held_->watched()) {
-    const auto reading = watched.reader->read(buffer_, observation.notes);
+    const auto reading = read_subject(*watched.reader, observation.notes);
     if (reading.removed) {
       removed.push_back(watched.reader->cgroup().id());
     } else {
@@ -186,13 +206,15 @@ Observation Observer::Reader::sample_subjects(const Wake& wake, MonotonicTime no
   };
   if (selected(CgroupId{})) observation.node = node_.read(buffer_, observation.notes);
   const auto& pods = held_->pods();
+  const auto nodes = std::ranges::count(subjects, CgroupId{});
+  begin_subjects(wake, subjects.size() - static_cast<std::size_t>(nodes), observation.notes);
   if (pods && selected(pods->cgroup().id())) {
-    const auto reading = pods->read(buffer_, observation.notes);
+    const auto reading = read_subject(*pods, observation.notes);
     if (!reading.removed) observation.pods = to_sample(*pods, reading, 0);
   }
   for (const HeldTree::Watched& watched : held_->watched()) {
     if (!selected(watched.reader->cgroup().id())) continue;
-    const auto reading = watched.reader->read(buffer_, observation.notes);
+    const auto reading = read_subject(*watched.reader, observation.notes);
     if (reading.removed) continue;
     observation.watched.push_back(to_sample(*watched.reader, reading, watched.threshold));
   }
@@ -225,7 +247,8 @@ void Observer::Reader::begin_samples(Observation& observation, std::string_view 
   workloads.begin_samples(wanted, urgent, observation.notes);
 }
 
-// The pass that reads the candidates also reads the cgroups whose thresholds are decided on.
+// The pass that reads the candidates also reads the cgroups whose thresholds are decided on, and is
+// newer than their own.
 void Observer::Reader::update_subjects(Observation& observation) const {
   const auto update = [&](CgroupSample& subject) {
     const kernel::MemcgUsage* passed = held_->workloads().passed(subject.id);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // rebalance_bench [NODES] [PODS] [PLUGIN]: time and memory of the rebalancer on a generated
 // cluster, from files to plans, as upstream and with all corrections. Default: 5,000 nodes, 150,000
-// pods and all plugins. rebalance_bench curve: LowNodeUtilization and the largest process against
-// the size of the cluster, with 30 pods a node, as tab-separated values.
+// pods, and each plugin, then all in one plan. PLUGIN `all`: only that plan. rebalance_bench curve:
+// LowNodeUtilization and the largest process against the size of the cluster, with 30 pods a node,
+// as tab-separated values.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -13,7 +14,9 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -126,11 +129,19 @@ constexpr Measured kMeasured[] = {
     {"RemoveFailedPods", "deschedule", "{}"},
 };
 
-std::optional<rebalance::Policy> policy_of(const Measured& each, const char* evictor, bool fixed) {
+std::optional<rebalance::Policy> policy_of(std::span<const Measured> plugins, const char* evictor,
+                                           bool fixed) {
+  std::string config = fmt::format("{{name: DefaultEvictor, args: {}}}", evictor);
+  std::map<std::string_view, std::string> enabled = {{"balance", ""}, {"deschedule", ""}};
+  for (const Measured& each : plugins) {
+    config += fmt::format(", {{name: {}, args: {}}}", each.plugin, each.args);
+    enabled[each.point] += fmt::format("{}, ", each.plugin);
+  }
   const std::string text = fmt::format(
-      "compat: {}\nprofiles: [{{name: p, pluginConfig: [{{name: DefaultEvictor, args: {}}}, "
-      "{{name: {}, args: {}}}], plugins: {{{}: {{enabled: [{}]}}}}}}]",
-      fixed ? "fixed" : "upstream", evictor, each.plugin, each.args, each.point, each.plugin);
+      "compat: {}\nprofiles: [{{name: p, pluginConfig: [{}], plugins: {{balance: {{enabled: "
+      "[{}]}}, "
+      "deschedule: {{enabled: [{}]}}}}}}]",
+      fixed ? "fixed" : "upstream", config, enabled["balance"], enabled["deschedule"]);
   text::Findings findings;
   auto parsed = descheduler::parse_descheduler_policy("bench", text, nullptr, findings);
   if (!parsed) {
@@ -140,15 +151,17 @@ std::optional<rebalance::Policy> policy_of(const Measured& each, const char* evi
   return std::move(parsed->policy);
 }
 
-bool measure_plan(const Measured& each, const char* evictor, const rebalance::Snapshot& snapshot) {
+bool measure_plan(std::span<const Measured> plugins, const char* evictor,
+                  const rebalance::Snapshot& snapshot) {
   for (const bool fixed : {false, true}) {
-    const auto policy = policy_of(each, evictor, fixed);
+    const auto policy = policy_of(plugins, evictor, fixed);
     if (!policy) return false;
     const Stopwatch watch;
     const rebalance::RebalancePlan plan = rebalance::rebalance(*policy, snapshot);
     const auto evicted = std::ranges::count_if(
         plan.evictions, [](const rebalance::PodEviction& one) { return one.refused.empty(); });
-    fmt::print("{:43} {:15} {:8} {}  {:6} evictions, {} refused\n", each.plugin, evictor,
+    fmt::print("{:43} {:15} {:8} {}  {:6} evictions, {} refused\n",
+               plugins.size() == 1 ? plugins.front().plugin : "all plugins in one plan", evictor,
                fixed ? "fixed" : "upstream", watch.text(), evicted,
                static_cast<std::ptrdiff_t>(plan.evictions.size()) - evicted);
   }
@@ -172,9 +185,14 @@ int run(int nodes, int pods, std::string_view plugin) {
   fmt::print("generate and parse {}\n", watch.text());
   for (const Measured& each : kMeasured) {
     if (!plugin.empty() && plugin != each.plugin) continue;
-    if (!measure_plan(each, "{}", *snapshot)) return 1;
+    if (!measure_plan({&each, 1}, "{}", *snapshot)) return 1;
   }
-  if (plugin.empty() && !measure_plan(kMeasured[0], "{nodeFit: true}", *snapshot)) return 1;
+  if (plugin.empty() && !measure_plan({kMeasured, 1}, "{nodeFit: true}", *snapshot)) return 1;
+  if (plugin.empty() || plugin == "all") {
+    for (const char* const evictor : {"{}", "{nodeFit: true}"}) {
+      if (!measure_plan(kMeasured, evictor, *snapshot)) return 1;
+    }
+  }
   fmt::print("peak {:.0f} MiB, with the generated text in memory\n", peak_mib());
   return 0;
 }
@@ -186,7 +204,7 @@ int run_one_size(int nodes) {
   if (!snapshot) return 1;
   fmt::print("{}\t{}", nodes, nodes * kPodsPerNode);
   for (const bool fixed : {false, true}) {
-    const auto policy = policy_of(kMeasured[0], "{nodeFit: true}", fixed);
+    const auto policy = policy_of({kMeasured, 1}, "{nodeFit: true}", fixed);
     if (!policy) return 1;
     const Stopwatch watch;
     const rebalance::RebalancePlan plan = rebalance::rebalance(*policy, *snapshot);

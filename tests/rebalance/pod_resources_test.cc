@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "rebalance/selector.h"
 
 namespace forestall::rebalance::test {
@@ -19,6 +21,22 @@ ContainerResources container(std::int64_t request, std::int64_t limit = 0, bool 
 
 std::int64_t request_of(const PodResources& pod) {
   return counted(kCpu, pod_request(pod).of(kCpu));
+}
+
+// With the 64 bits to which most amounts are shortened, and beyond them.
+TEST(Amounts, RoundAwayFromZeroAtEverySize) {
+  for (const std::int64_t step : {std::int64_t{1}, kNanosPerMilli, kNanosPerUnit}) {
+    for (Nanos size = 1; size < Nanos{1} << 90U; size = size * 7 + 3) {
+      for (const Nanos amount : {size, size * step, size * step + 1, size * step - 1}) {
+        const Nanos steps = amount / step + (amount % step != 0 ? 1 : 0);
+        const std::int64_t expected = steps > std::numeric_limits<std::int64_t>::max()
+                                          ? std::numeric_limits<std::int64_t>::max()
+                                          : static_cast<std::int64_t>(steps);
+        ASSERT_EQ(rounded(amount, step), expected);
+        ASSERT_EQ(rounded(-amount, step), -expected);
+      }
+    }
+  }
 }
 
 TEST(PodRequest, TakesTheLargerOfStartAndRun) {

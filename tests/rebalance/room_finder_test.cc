@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <random>
+#include <set>
 #include <tuple>
 
 #include "rebalance/node_fit.h"
@@ -142,11 +144,10 @@ std::vector<std::pair<double, NodeIndex>> all_rooms(const ClusterView& view, Pod
   std::vector<std::pair<double, NodeIndex>> rooms;
   for (const NodeIndex each : nodes) {
     const Node& node = view.node(each);
-    const bool fits_by_count = has_resources(view, pod, each) && !node.unschedulable &&
-                               matches_node(view.pod(pod), node) &&
-                               tolerates_node(view.pod(pod), node) &&
-                               !repelled_by_some_pod(view, pod, node) &&
-                               view.placement_problem(pod, each) == PlacementProblem::none;
+    const bool fits_by_count =
+        PodNeed(view, pod).fits(each) && !node.unschedulable && matches_node(view.pod(pod), node) &&
+        tolerates_node(view.pod(pod), node) && !repelled_by_some_pod(view, pod, node) &&
+        view.placement_problem(pod, each) == PlacementProblem::none;
     if (!fits_by_count || node.name == view.pod(pod).node) continue;
     const auto pods = static_cast<double>(view.live_pods_on(each)) /
                       static_cast<double>(counted(kPods, node.allocatable.of(kPods)));
@@ -155,6 +156,35 @@ std::vector<std::pair<double, NodeIndex>> all_rooms(const ClusterView& view, Pod
   }
   std::ranges::sort(rooms);
   return rooms;
+}
+
+TEST(NodesByUse, KeepsTheOrderWhileNodesMove) {
+  RoomDice dice(5);
+  std::set<NodesByUse::Entry> expected;
+  for (NodeIndex i = 0; i < 700; ++i) expected.emplace(dice.upto(50), i);
+  NodesByUse nodes({expected.rbegin(), expected.rend()});
+  const auto in_order = [&] {
+    std::vector<NodeIndex> order;
+    EXPECT_TRUE(nodes.each([&](NodeIndex node) {
+      order.push_back(node);
+      return true;
+    }));
+    return order;
+  };
+  for (int i = 0; i < 5000; ++i) {
+    const auto from = std::next(expected.begin(), dice.upto(699));
+    // Many to one end, so that some chunks are divided and others become empty.
+    const NodesByUse::Entry to{dice.upto(1) == 0 ? 60 : dice.upto(50), from->second};
+    nodes.move(*from, to);
+    expected.erase(from);
+    expected.insert(to);
+  }
+  std::vector<NodeIndex> wanted;
+  for (const auto& [use, node] : expected) wanted.push_back(node);
+  EXPECT_EQ(in_order(), wanted);
+  int visited = 0;
+  EXPECT_FALSE(nodes.each([&](NodeIndex) { return ++visited < 3; }));
+  EXPECT_EQ(visited, 3);
 }
 
 // If an earlier search found few nodes with room, all of them are compared, otherwise 8.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <string_view>
@@ -24,15 +25,29 @@ inline constexpr std::string_view kGrowth = "growth";
 // The resource of a usage that Prometheus reports.
 inline constexpr std::string_view kMetricResource = "MetricResource";
 
+// Names that a StringPool keeps are mostly the same bytes.
+[[nodiscard]] inline bool is_same_resource(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && (a.data() == b.data() || a == b);
+}
+
 // `nanos` in steps of `step` nanos, rounded away from zero, as apimachinery's Value() and
 // MilliValue(); saturates.
 [[nodiscard]] constexpr std::int64_t rounded(Nanos nanos, std::int64_t step) {
   const bool negative = nanos < 0;
   const Nanos size = negative ? -nanos : nanos;
-  const Nanos steps = size / step + (size % step != 0 ? 1 : 0);
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
-  const std::int64_t value = steps > kMax ? kMax : static_cast<std::int64_t>(steps);
-  return negative ? -value : value;
+  const auto signed_of = [negative](std::int64_t value) { return negative ? -value : value; };
+  // A division of 128 bits takes long. The powers of two in the step shorten nearly all amounts to
+  // 64 bits.
+  const int shift = std::countr_zero(static_cast<std::uint64_t>(step));
+  if (const Nanos shortened = size >> shift; shortened < kMax) {
+    const auto whole = static_cast<std::int64_t>(shortened);
+    const std::int64_t odd = step >> shift;
+    const bool exact = whole % odd == 0 && (shortened << shift) == size;
+    return signed_of(whole / odd + (exact ? 0 : 1));
+  }
+  const Nanos steps = size / step + (size % step != 0 ? 1 : 0);
+  return signed_of(steps > kMax ? kMax : static_cast<std::int64_t>(steps));
 }
 
 // The number in which the descheduler computes with this resource: cpu in thousandths, all others
@@ -58,7 +73,7 @@ class Amounts {
  public:
   [[nodiscard]] const Amount* find(std::string_view resource) const {
     for (const Amount& each : list_) {
-      if (is_same(each.resource, resource)) return &each;
+      if (is_same_resource(each.resource, resource)) return &each;
     }
     return nullptr;
   }
@@ -70,7 +85,7 @@ class Amounts {
   // The amount of `resource`, which is added with 0 if it is not listed.
   [[nodiscard]] Nanos& at(std::string_view resource) {
     for (Amount& each : list_) {
-      if (is_same(each.resource, resource)) return each.nanos;
+      if (is_same_resource(each.resource, resource)) return each.nanos;
     }
     list_.push_back({resource, 0});
     return list_.back().nanos;
@@ -93,11 +108,6 @@ class Amounts {
   friend bool operator==(const Amounts&, const Amounts&) = default;
 
  private:
-  // Names that a StringPool keeps are mostly the same bytes.
-  static bool is_same(std::string_view a, std::string_view b) {
-    return a.size() == b.size() && (a.data() == b.data() || a == b);
-  }
-
   std::vector<Amount> list_;
 };
 

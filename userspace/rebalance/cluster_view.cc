@@ -4,21 +4,6 @@
 #include <algorithm>
 
 namespace forestall::rebalance {
-namespace {
-
-// Adds `change` to the count of each owner, once however often the pod names it.
-void count_owners(const ClusterPod& pod, std::unordered_map<std::string_view, std::uint64_t>& owned,
-                  int change) {
-  const auto& owners = pod.owners;
-  for (auto each = owners.begin(); each != owners.end(); ++each) {
-    const bool counted = std::any_of(
-        owners.begin(), each, [&](const PodOwner& earlier) { return earlier.uid == each->uid; });
-    if (!counted) owned[each->uid] += static_cast<std::uint64_t>(change);
-  }
-}
-
-}  // namespace
-
 ClusterView::ClusterView(const Snapshot& snapshot, Corrections corrections)
     : snapshot_(snapshot),
       pods_(snapshot.nodes.size()),
@@ -27,13 +12,16 @@ ClusterView::ClusterView(const Snapshot& snapshot, Corrections corrections)
       requests_(snapshot.nodes.size()),
       live_(snapshot.nodes.size()),
       rooms_(snapshot.nodes.size()),
-      corrections_(corrections) {
+      corrections_(corrections),
+      classes_(snapshot) {
   for (NodeIndex i = 0; i < snapshot.nodes.size(); ++i) {
     node_by_name_.emplace(snapshot.nodes[i].name, i);
   }
+  origins_.reserve(snapshot.pods.size());
+  owner_of_.assign(snapshot.pods.size(), kNoOwner);
   for (PodIndex i = 0; i < snapshot.pods.size(); ++i) {
     const ClusterPod& each = snapshot.pods[i];
-    if (counts_as_replica(each)) count_owners(each, owned_, 1);
+    count_owners(i, counts_as_replica(each) ? 1 : 0);
     const auto node = find_node(each.node);
     origins_.push_back(node.value_or(kNowhere));
     if (!node) continue;
@@ -62,8 +50,13 @@ std::optional<NodeIndex> ClusterView::find_node(std::string_view name) const {
 }
 
 std::uint64_t ClusterView::pods_owned_by(std::string_view uid) const {
-  const auto found = owned_.find(uid);
-  return found == owned_.end() ? 0 : found->second;
+  const auto found = owners_.find(uid);
+  return found == owners_.end() ? 0 : found->second.pods;
+}
+
+OwnerId ClusterView::find_owner(std::string_view uid) const {
+  const auto found = owners_.find(uid);
+  return found == owners_.end() ? kNoOwner : found->second.id;
 }
 
 std::span<const std::size_t> ClusterView::budgets_in(std::string_view pod_namespace) const {
@@ -94,7 +87,7 @@ void ClusterView::remove(PodIndex index) {
   const ClusterPod& gone = pod(index);
   if (removed_[index]) return;
   removed_[index] = true;
-  if (counts_as_replica(gone) && !moved_[index]) count_owners(gone, owned_, -1);
+  if (counts_as_replica(gone) && !moved_[index]) count_owners(index, -1);
   const NodeIndex at = origins_[index];
   if (at == kNowhere) return;
   std::erase(pods_[at], index);
@@ -111,7 +104,7 @@ void ClusterView::move(PodIndex index, NodeIndex destination) {
   places_[index] = destination;
   place_changes_.push_back({index, from, destination});
   // Its replacement does not run yet.
-  if (counts_as_replica(pod(index))) count_owners(pod(index), owned_, -1);
+  if (counts_as_replica(pod(index))) count_owners(index, -1);
   count_requests(index, from, -1);
   count_requests(index, destination, 1);
 }
@@ -119,7 +112,7 @@ void ClusterView::move(PodIndex index, NodeIndex destination) {
 void ClusterView::book(NodeIndex node, const Amounts& request) {
   for (const Amount& each : request) requests_[node].at(each.resource) += each.nanos;
   ++live_[node];
-  rooms_[node] = {};
+  rooms_[node].known = false;
 }
 
 bool ClusterView::counts_as_replica(const ClusterPod& pod) const {
@@ -131,21 +124,55 @@ void ClusterView::count_requests(PodIndex index, NodeIndex node, int sign) {
     requests_[node].at(each.resource) += sign * each.nanos;
   }
   live_[node] += sign;
-  rooms_[node] = {};
+  rooms_[node].known = false;
 }
 
-Nanos ClusterView::compute_room(NodeIndex node, std::string_view resource) const {
-  const Amount* const allocatable = this->node(node).allocatable.find(resource);
-  const Nanos all = allocatable == nullptr ? 0 : allocatable->nanos;
-  Nanos room = 0;
-  if (resource == kPods) {
-    room = nanos_of(kPods, counted(kPods, all) - live_[node]);
-  } else if (allocatable != nullptr || resource == kCpu || resource == kMemory) {
-    room = nanos_of(resource,
-                    counted(resource, all) - counted(resource, requests_[node].of(resource)));
+// The pods of an owner mostly stand together.
+ClusterView::Owner& ClusterView::owner_named(std::string_view uid) {
+  const bool is_last = last_owner_ != nullptr && last_owner_->first.data() == uid.data() &&
+                       last_owner_->first.size() == uid.size();
+  if (!is_last) last_owner_ = &*owners_.try_emplace(uid).first;
+  return last_owner_->second;
+}
+
+// Adds `change` to the count of each owner, once however often the pod names it.
+void ClusterView::count_owners(PodIndex index, int change) {
+  const auto& owners = pod(index).owners;
+  for (auto each = owners.begin(); each != owners.end(); ++each) {
+    const bool counted = std::any_of(
+        owners.begin(), each, [&](const PodOwner& earlier) { return earlier.uid == each->uid; });
+    if (counted) continue;
+    Owner& owner = owner_named(each->uid);
+    owner.pods += static_cast<std::uint64_t>(change);
+    if (each != owners.begin()) continue;
+    if (owner.id == kNoOwner) owner.id = owner_count_++;
+    owner_of_[index] = owner.id;
   }
-  rooms_[node].at(resource) = room;
-  return room;
+}
+
+Nanos ClusterView::room_on(NodeIndex node, std::string_view resource) const {
+  if (resource == kCpu) return room_on(node).cpu;
+  if (resource == kMemory) return room_on(node).memory;
+  if (resource == kPods) return room_on(node).pods;
+  const Amount* const all = this->node(node).allocatable.find(resource);
+  if (all == nullptr) return 0;
+  return nanos_of(resource,
+                  counted(resource, all->nanos) - counted(resource, requests_[node].of(resource)));
+}
+
+void ClusterView::compute_room(NodeIndex node) const {
+  const Amounts& all = this->node(node).allocatable;
+  NodeRoom room{.all_cpu = all.of(kCpu),
+                .all_memory = all.of(kMemory),
+                .requested_cpu = requests_[node].of(kCpu),
+                .requested_memory = requests_[node].of(kMemory)};
+  const auto free = [](Nanos all_of_it, Nanos requested, std::int64_t step) {
+    return Nanos{rounded(all_of_it, step) - rounded(requested, step)} * step;
+  };
+  room.cpu = free(room.all_cpu, room.requested_cpu, kNanosPerMilli);
+  room.memory = free(room.all_memory, room.requested_memory, kNanosPerUnit);
+  room.pods = Nanos{rounded(all.of(kPods), kNanosPerUnit) - live_[node]} * kNanosPerUnit;
+  rooms_[node] = {.known = true, .room = room};
 }
 
 }  // namespace forestall::rebalance

@@ -9,16 +9,34 @@
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "rebalance/corrections.h"
 #include "rebalance/placement_rules.h"
+#include "rebalance/pod_class_index.h"
 #include "rebalance/snapshot.h"
 
 namespace forestall::rebalance {
 
 using NodeIndex = std::size_t;
 using PodIndex = std::size_t;
+
+// The first owners of pods, as numbers from 0.
+using OwnerId = std::uint32_t;
+inline constexpr OwnerId kNoOwner = std::numeric_limits<OwnerId>::max();
+
+struct NodeRoom {
+  // That the node has and live pods do not request, in whole steps of counted().
+  Nanos cpu = 0;
+  Nanos memory = 0;
+  Nanos pods = 0;  // how many more
+  // Exact: what there is, and what is requested.
+  Nanos all_cpu = 0;
+  Nanos all_memory = 0;
+  Nanos requested_cpu = 0;
+  Nanos requested_memory = 0;
+};
 
 // A pod that left its node, for another or (nothing) for good.
 struct PlaceChange {
@@ -46,13 +64,22 @@ class ClusterView {
   [[nodiscard]] std::int64_t live_pods_on(NodeIndex node) const { return live_[node]; }
   // What the node has and live pods do not request, in whole steps of counted(); of pods, how many
   // more. 0 of a resource that the node does not have, however much of it is requested there.
-  [[nodiscard]] Nanos room_on(NodeIndex node, std::string_view resource) const {
-    const Amount* const known = rooms_[node].find(resource);
-    return known != nullptr ? known->nanos : compute_room(node, resource);
+  [[nodiscard]] Nanos room_on(NodeIndex node, std::string_view resource) const;
+  // room_on() of the resources that every node has.
+  [[nodiscard]] const NodeRoom& room_on(NodeIndex node) const {
+    if (!rooms_[node].known) compute_room(node);
+    return rooms_[node].room;
   }
   // Pods of any phase and namespace that have an owner of this UID. If minReplicas is corrected,
   // only those that run or start and do not terminate.
   [[nodiscard]] std::uint64_t pods_owned_by(std::string_view uid) const;
+  // The first owner of the pod; kNoOwner: it has none.
+  [[nodiscard]] OwnerId owner_of(PodIndex pod) const { return owner_of_[pod]; }
+  // kNoOwner: it is the first one of no pod.
+  [[nodiscard]] OwnerId find_owner(std::string_view uid) const;
+  // All are below.
+  [[nodiscard]] OwnerId owner_count() const { return owner_count_; }
+  [[nodiscard]] PodClassId class_of(PodIndex pod) const { return classes_.of(pod); }
   // Indexes of the budgets of a namespace.
   [[nodiscard]] std::span<const std::size_t> budgets_in(std::string_view pod_namespace) const;
   [[nodiscard]] const VolumeClaim* find_claim(std::string_view pod_namespace,
@@ -70,6 +97,11 @@ class ClusterView {
     return placement_.problem(*this, pod, node);
   }
 
+  // Whether neither of both stands against it.
+  [[nodiscard]] bool admits(PodIndex pod, NodeIndex node) const {
+    return placement_.admit(*this, pod, node);
+  }
+
   // Removes the pod: it was evicted, and its plugin has ended.
   void remove(PodIndex pod);
 
@@ -83,6 +115,11 @@ class ClusterView {
     if (places_[pod] == kNowhere) return std::nullopt;
     return places_[pod];
   }
+  // Its node in the snapshot; nothing: it is not bound to one.
+  [[nodiscard]] std::optional<NodeIndex> origin_of(PodIndex pod) const {
+    if (origins_[pod] == kNowhere) return std::nullopt;
+    return origins_[pod];
+  }
   // All since the start of the plan, so that whatever counts pods by place may follow.
   [[nodiscard]] const std::vector<PlaceChange>& place_changes() const { return place_changes_; }
 
@@ -90,7 +127,14 @@ class ClusterView {
   static constexpr NodeIndex kNowhere = std::numeric_limits<NodeIndex>::max();
 
   [[nodiscard]] bool counts_as_replica(const ClusterPod& pod) const;
-  Nanos compute_room(NodeIndex node, std::string_view resource) const;
+  struct Owner {
+    std::uint64_t pods = 0;
+    OwnerId id = kNoOwner;
+  };
+
+  Owner& owner_named(std::string_view uid);
+  void count_owners(PodIndex pod, int change);
+  void compute_room(NodeIndex node) const;
   void count_requests(PodIndex pod, NodeIndex node, int sign);
 
   const Snapshot& snapshot_;
@@ -102,8 +146,16 @@ class ClusterView {
   std::vector<bool> removed_;       // by pod
   std::vector<Amounts> requests_;
   std::vector<std::int64_t> live_;
-  mutable std::vector<Amounts> rooms_;  // that were computed since the node's last change
-  std::unordered_map<std::string_view, std::uint64_t> owned_;
+  // Computed when it is read.
+  struct ComputedRoom {
+    bool known = false;  // else the node has changed
+    NodeRoom room;
+  };
+  mutable std::vector<ComputedRoom> rooms_;
+  std::unordered_map<std::string_view, Owner> owners_;              // by UID
+  std::pair<const std::string_view, Owner>* last_owner_ = nullptr;  // that was counted
+  std::vector<OwnerId> owner_of_;                                   // by pod
+  OwnerId owner_count_ = 0;
   std::unordered_map<std::string_view, std::vector<std::size_t>> budgets_;
   std::unordered_map<std::string_view, std::unordered_map<std::string_view, std::size_t>>
       claims_;  // by namespace and name
@@ -111,6 +163,7 @@ class ClusterView {
   std::unordered_map<std::string_view, std::size_t> namespaces_;
   Corrections corrections_;
   std::vector<PlaceChange> place_changes_;
+  mutable PodClassIndex classes_;
   mutable PlacementRules placement_;  // follows the changes when it is read
 };
 

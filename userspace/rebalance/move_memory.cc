@@ -2,7 +2,7 @@
 #include "rebalance/move_memory.h"
 
 #include <algorithm>
-#include <utility>
+#include <unordered_map>
 
 namespace forestall::rebalance {
 namespace {
@@ -20,10 +20,9 @@ MoveMemory::MoveMemory(const Pacing& pacing, const MoveHistory& history, const C
     const Nanos age = Nanos{view.now_ns()} - each.time_ns;
     // A clock that was set back must not keep a move in the memory without end.
     if (age >= kept || age <= -kept) continue;
-    by_owner_[each.owner].push_back(moves_.size());
-    moves_.push_back(each);
+    remember(view.find_owner(each.owner), view.find_node(each.node));
+    before_.push_back(each);
   }
-  before_ = moves_.size();
   book();
 }
 
@@ -32,12 +31,12 @@ MoveMemory::MoveMemory(const Pacing& pacing, const MoveHistory& history, const C
 void MoveMemory::book() {
   std::vector<std::size_t> booked;
   std::unordered_map<std::string_view, std::vector<PodIndex>> created;  // by owner
-  for (std::size_t i = 0; i < moves_.size(); ++i) {
-    const Nanos age = Nanos{view_.now_ns()} - moves_[i].time_ns;
+  for (std::size_t i = 0; i < before_.size(); ++i) {
+    const Nanos age = Nanos{view_.now_ns()} - before_[i].time_ns;
     const Nanos longest = Nanos{kBookingSeconds} * kNanosPerUnit;
-    if (moves_[i].destination.empty() || age >= longest || age <= -longest) continue;
+    if (before_[i].destination.empty() || age >= longest || age <= -longest) continue;
     booked.push_back(i);
-    created.try_emplace(moves_[i].owner);
+    created.try_emplace(before_[i].owner);
   }
   if (booked.empty()) return;
   for (PodIndex i = 0; i < view_.snapshot().pods.size(); ++i) {
@@ -49,8 +48,8 @@ void MoveMemory::book() {
   for (auto& [owner, pods] : created) {
     std::ranges::stable_sort(pods, {}, [&](PodIndex each) { return view_.pod(each).created_ns; });
   }
-  std::ranges::stable_sort(booked, {}, [&](std::size_t each) { return moves_[each].time_ns; });
-  for (const std::size_t each : booked) book(moves_[each], created.at(moves_[each].owner));
+  std::ranges::stable_sort(booked, {}, [&](std::size_t each) { return before_[each].time_ns; });
+  for (const std::size_t each : booked) book(before_[each], created.at(before_[each].owner));
 }
 
 void MoveMemory::book(const Move& move, std::vector<PodIndex>& created) {
@@ -88,11 +87,19 @@ Booking MoveMemory::booking_of(const Move& move, NodeIndex node) {
           .growth = move.growth};
 }
 
+// Of an owner that owns no pod any more, the moves are only kept for later plans.
+void MoveMemory::remember(OwnerId owner, std::optional<NodeIndex> node) {
+  if (owner != kNoOwner) {
+    if (owner >= by_owner_.size()) by_owner_.resize(view_.owner_count());
+    by_owner_[owner].push_back(nodes_.size());
+  }
+  nodes_.push_back(node);
+}
+
 const std::vector<std::size_t>* MoveMemory::moves_of(PodIndex pod) const {
-  const auto& owners = view_.pod(pod).owners;
-  if (owners.empty() || moves_.empty()) return nullptr;
-  const auto found = by_owner_.find(owners.front().uid);
-  return found == by_owner_.end() ? nullptr : &found->second;
+  const OwnerId owner = view_.owner_of(pod);
+  if (owner >= by_owner_.size() || by_owner_[owner].empty()) return nullptr;
+  return &by_owner_[owner];
 }
 
 std::string MoveMemory::refusal(PodIndex index) const {
@@ -100,10 +107,11 @@ std::string MoveMemory::refusal(PodIndex index) const {
   if (moves == nullptr) return "";
   const ClusterPod& pod = view_.pod(index);
   for (const std::size_t each : *moves) {
-    const Move& move = moves_[each];
-    const std::int64_t ago = elapsed_seconds(view_.now_ns(), move.time_ns);
+    const bool is_earlier = each < before_.size();
+    const std::int64_t time_ns = is_earlier ? before_[each].time_ns : view_.now_ns();
+    const std::int64_t ago = elapsed_seconds(view_.now_ns(), time_ns);
     // Times of creation are whole seconds.
-    if (each < before_ && (pod.created_ns == 0 || pod.created_ns + kNanosPerUnit > move.time_ns)) {
+    if (is_earlier && (pod.created_ns == 0 || pod.created_ns + kNanosPerUnit > time_ns)) {
       return "a pod of its workload was moved " + std::to_string(ago) +
              " s ago, and this one was created since then";
     }
@@ -122,41 +130,62 @@ std::string MoveMemory::refusal(PodIndex index) const {
 
 bool MoveMemory::left(PodIndex pod, NodeIndex node) const {
   const auto* const moves = moves_of(pod);
-  return moves != nullptr && std::ranges::any_of(*moves, [&](std::size_t each) {
-           return moves_[each].node == view_.node(node).name;
-         });
+  return moves != nullptr &&
+         std::ranges::any_of(*moves, [&](std::size_t each) { return nodes_[each] == node; });
 }
 
 bool MoveMemory::was_moved(NodeIndex node, std::string_view pod_namespace,
                            std::string_view name) const {
   constexpr Nanos kLongest = Nanos{kLeavingSeconds} * kNanosPerUnit;
-  return std::any_of(
-      moves_.begin(), moves_.begin() + static_cast<std::ptrdiff_t>(before_), [&](const Move& each) {
-        const Nanos age = Nanos{view_.now_ns()} - each.time_ns;
-        return each.pod == name && each.pod_namespace == pod_namespace &&
-               each.node == view_.node(node).name && age <= kLongest && age >= -kLongest;
-      });
+  return std::ranges::any_of(before_, [&](const Move& each) {
+    const Nanos age = Nanos{view_.now_ns()} - each.time_ns;
+    return each.pod == name && each.pod_namespace == pod_namespace &&
+           each.node == view_.node(node).name && age <= kLongest && age >= -kLongest;
+  });
 }
 
 void MoveMemory::add(PodIndex index, std::optional<NodeIndex> destination, const Amounts* usage) {
   const ClusterPod& pod = view_.pod(index);
   if (pod.owners.empty()) return;
-  Move move{std::string(pod.owners.front().uid), std::string(pod.node),
-            std::string(pod.pod_namespace), std::string(pod.name), view_.now_ns()};
+  PlannedMove planned{.pod = index, .destination = destination};
+  if (usage != nullptr && destination) {
+    planned.working_set = usage->of(kMemory);
+    planned.growth = usage->of(kGrowth);
+    planned.cpu_usage = usage->of(kCpu);
+  }
   if (destination) {
-    move.destination = view_.node(*destination).name;
-    move.cpu = pod.request.of(kCpu);
-    move.memory = pod.request.of(kMemory);
-    if (usage != nullptr) {
-      move.working_set = usage->of(kMemory);
-      move.growth = usage->of(kGrowth);
-      move.cpu_usage = usage->of(kCpu);
-    }
-    bookings_.push_back(booking_of(move, *destination));
+    Move amounts;
+    set_amounts(planned, amounts);
+    bookings_.push_back(booking_of(amounts, *destination));
   }
   if (pacing_.memory_seconds == 0) return;
-  by_owner_[move.owner].push_back(moves_.size());
-  moves_.push_back(std::move(move));
+  remember(view_.owner_of(index), view_.origin_of(index));
+  planned_.push_back(planned);
+}
+
+void MoveMemory::set_amounts(const PlannedMove& planned, Move& of) const {
+  const Amounts& request = view_.pod(planned.pod).request;
+  of.cpu = request.of(kCpu);
+  of.memory = request.of(kMemory);
+  of.working_set = planned.working_set;
+  of.growth = planned.growth;
+  of.cpu_usage = planned.cpu_usage;
+}
+
+Move MoveMemory::move_of(const PlannedMove& planned) const {
+  const ClusterPod& pod = view_.pod(planned.pod);
+  Move move{std::string(pod.owners.front().uid), std::string(pod.node),
+            std::string(pod.pod_namespace), std::string(pod.name), view_.now_ns()};
+  if (!planned.destination) return move;
+  move.destination = view_.node(*planned.destination).name;
+  set_amounts(planned, move);
+  return move;
+}
+
+MoveHistory MoveMemory::take() && {
+  before_.reserve(before_.size() + planned_.size());
+  for (const PlannedMove& each : planned_) before_.push_back(move_of(each));
+  return std::move(before_);
 }
 
 }  // namespace forestall::rebalance

@@ -8,11 +8,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "rebalance/cluster_view.h"
@@ -90,27 +89,34 @@ class MoveMemory {
   [[nodiscard]] const std::vector<Booking>& bookings() const { return bookings_; }
 
   // All that is remembered, for the next plan.
-  [[nodiscard]] const MoveHistory& moves() const { return moves_; }
+  [[nodiscard]] MoveHistory take() &&;
 
  private:
+  // By this plan. Its texts are copied when the plan has ended.
+  struct PlannedMove {
+    PodIndex pod = 0;
+    std::optional<NodeIndex> destination;
+    Nanos working_set = 0;
+    Nanos growth = 0;
+    Nanos cpu_usage = 0;
+  };
+
   [[nodiscard]] const std::vector<std::size_t>* moves_of(PodIndex pod) const;
+  void remember(OwnerId owner, std::optional<NodeIndex> node);
+  void set_amounts(const PlannedMove& planned, Move& of) const;
+  [[nodiscard]] Move move_of(const PlannedMove& planned) const;
   void book();
   void book(const Move& move, std::vector<PodIndex>& created);
   static Booking booking_of(const Move& move, NodeIndex node);
 
   const Pacing pacing_;
   const ClusterView& view_;
-  MoveHistory moves_;
-  std::size_t before_ = 0;  // so many are of earlier plans
+  MoveHistory before_;  // of earlier plans
+  std::vector<PlannedMove> planned_;
   std::vector<Booking> bookings_;
-  // Found by a part of a text, without a copy of it.
-  struct TextHash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const {
-      return std::hash<std::string_view>()(text);
-    }
-  };
-  std::unordered_map<std::string, std::vector<std::size_t>, TextHash, std::equal_to<>> by_owner_;
+  // Moves of both, counted from the first one.
+  std::vector<std::vector<std::size_t>> by_owner_;  // as many owners as have some
+  std::vector<std::optional<NodeIndex>> nodes_;     // that the moved pods left
 };
 
 }  // namespace forestall::rebalance

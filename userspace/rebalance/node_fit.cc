@@ -177,12 +177,29 @@ bool fits_any_other(const ClusterView& view, PodIndex pod, std::span<const NodeI
 }
 
 bool fits_eligible(const ClusterView& view, PodIndex pod, NodeIndex node) {
-  return !view.node(node).unschedulable && !is_repelled(view, pod, node) &&
-         scheduler_misfit(view, pod, node) == Misfit::none;
+  // The rules between pods are compared first, because they take the least memory.
+  const bool between_pods =
+      view.corrects(Correction::anti_affinity) && view.corrects(Correction::scheduler_filters);
+  if (between_pods && !view.admits(pod, node)) return false;
+  if (view.node(node).unschedulable) return false;
+  if (between_pods) return volumes_allow(view, view.pod(pod), view.node(node));
+  return !is_repelled(view, pod, node) && scheduler_misfit(view, pod, node) == Misfit::none;
 }
 
-bool has_resources(const ClusterView& view, PodIndex pod, NodeIndex node) {
-  return short_resource(view, view.pod(pod), node).empty();
+PodNeed::PodNeed(const ClusterView& view, PodIndex pod) : view_(view), pod_(view.pod(pod)) {
+  for (const Amount& each : pod_.request) {
+    if (is_same_resource(each.resource, kCpu)) {
+      cpu_ = in_millis(each.nanos);
+    } else if (is_same_resource(each.resource, kMemory)) {
+      memory_ = in_millis(each.nanos);
+    } else if (!is_same_resource(each.resource, kPods)) {
+      needs_more_ = true;
+    }
+  }
+}
+
+bool PodNeed::has_others(NodeIndex node) const {
+  return short_resource(view_, pod_, node).empty();
 }
 
 bool matches_node(const ClusterPod& pod, const Node& node) {

@@ -4,6 +4,7 @@
 // Not covered: preemption, and how many volumes a node can attach.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,8 +29,31 @@ namespace forestall::rebalance {
 // fits(), without the predicates that EligibleNodes has answered: labels, taints, and here also
 // resources.
 [[nodiscard]] bool fits_eligible(const ClusterView& view, PodIndex pod, NodeIndex node);
-// Whether the node has what the pod requests, and room for one more pod.
-[[nodiscard]] bool has_resources(const ClusterView& view, PodIndex pod, NodeIndex node);
+
+// What a pod requests, for a comparison with many nodes.
+class PodNeed {
+ public:
+  // `view` must outlive this object.
+  PodNeed(const ClusterView& view, PodIndex pod);
+  // Whether the node has what the pod requests, and room for one more pod.
+  [[nodiscard]] bool fits(NodeIndex node) const {
+    const NodeRoom& room = view_.room_on(node);
+    return cpu_ <= room.cpu && memory_ <= room.memory && room.pods > 0 &&
+           (!needs_more_ || has_others(node));
+  }
+
+ private:
+  [[nodiscard]] bool has_others(NodeIndex node) const;
+
+  // What is not requested fits a node that is overcommitted.
+  static constexpr Nanos kNothing = std::numeric_limits<Nanos>::min();
+
+  const ClusterView& view_;
+  const ClusterPod& pod_;
+  Nanos cpu_ = kNothing;
+  Nanos memory_ = kNothing;
+  bool needs_more_ = false;  // than cpu, memory and its place
+};
 
 // spec.nodeSelector and the required node affinity.
 [[nodiscard]] bool matches_node(const ClusterPod& pod, const Node& node);

@@ -70,34 +70,35 @@ void DomainCounts::add(DomainId domain, std::int64_t change) {
   const auto known = std::ranges::find(few_, domain, &DomainCount::first);
   if (known != few_.end()) {
     known->second += change;
-    return;
-  }
-  if (few_.size() < kFewDomains) {
+    if (known->second != 0) return;
+    *known = few_.back();
+    few_.pop_back();
+  } else if (few_.size() < kFewDomains && !others_.contains(domain)) {
     few_.emplace_back(domain, change);
-    return;
+  } else {
+    add_other(domain, change);
   }
-  std::int64_t& count = others_[domain];
+}
+
+void DomainCounts::add_other(DomainId domain, std::int64_t change) {
+  const auto known = others_.try_emplace(domain, 0).first;
+  std::int64_t& count = known->second;
   const auto forget = sizes_.find(count);
-  if (count != 0 && forget != sizes_.end()) {
-    --occupied_;
-    if (--forget->second == 0) sizes_.erase(forget);
-  }
+  if (count != 0 && --forget->second == 0) sizes_.erase(forget);
   count += change;
-  if (count == 0) return;
-  ++occupied_;
-  ++sizes_[count];
+  if (count == 0) {
+    others_.erase(known);
+  } else {
+    ++sizes_[count];
+  }
 }
 
 std::int64_t DomainCounts::least(std::size_t domains, DomainId without) const {
   const std::int64_t own = of(without);
-  std::size_t occupied = occupied_;
+  const std::size_t occupied = few_.size() + others_.size();
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   if (!sizes_.empty()) least = sizes_.begin()->first;
-  for (const auto& [domain, count] : few_) {
-    if (count == 0) continue;
-    ++occupied;
-    least = std::min(least, count);
-  }
+  for (const auto& [domain, count] : few_) least = std::min(least, count);
   if (occupied == 0 || occupied - (own == 1 ? 1 : 0) < domains) return 0;
   return own > 0 ? std::min(least, own - 1) : least;
 }
@@ -160,49 +161,16 @@ void PlacementRules::index_by_label(Group& group) {
   }
 }
 
-std::size_t PlacementRules::SameClass::operator()(std::size_t index) const {
-  const ClusterPod& pod = view->pod(index);
-  std::size_t hash = 0;
-  const auto add = [&hash](const void* address) {
-    constexpr std::size_t kOdd = 0x9e3779b97f4a7c15;
-    hash = (hash ^ reinterpret_cast<std::size_t>(address)) * kOdd;
-    hash ^= hash >> 32U;
-  };
-  add(pod.placement.get());
-  add(pod.pod_namespace.data());
-  for (const auto& [key, value] : pod.labels) add(value.data());
-  return hash;
-}
-
-bool PlacementRules::SameClass::operator()(std::size_t a, std::size_t b) const {
-  const ClusterPod& one = view->pod(a);
-  const ClusterPod& other = view->pod(b);
-  const auto same = [](std::string_view x, std::string_view y) {
-    return x.data() == y.data() && x.size() == y.size();
-  };
-  return one.placement == other.placement && same(one.pod_namespace, other.pod_namespace) &&
-         std::ranges::equal(one.labels, other.labels,
-                            [&](const auto& x, const auto& y) {
-                              return same(x.first, y.first) && same(x.second, y.second);
-                            }) &&
-         std::ranges::equal(one.tolerations, other.tolerations,
-                            [&](const PodToleration& x, const PodToleration& y) {
-                              return same(x.key, y.key) && same(x.value, y.value) &&
-                                     x.exists == y.exists && x.valid == y.valid &&
-                                     x.effect == y.effect;
-                            });
-}
-
-PlacementRules::PodClass& PlacementRules::class_of(std::size_t pod) {
-  PodClass*& known = class_of_pod_[pod];
-  if (known == nullptr) known = &classes_[pod];
-  return *known;
+PlacementRules::PodClass& PlacementRules::class_of(const ClusterView& view, std::size_t pod) {
+  const PodClassId id = view.class_of(pod);
+  if (id >= classes_.size()) classes_.resize(std::size_t{id} + 1);
+  return classes_[id];
 }
 
 // Interns the terms once for all pods of its class.
 void PlacementRules::count_owner(const ClusterView& view, std::size_t index) {
   const ClusterPod& pod = view.pod(index);
-  PodClass& of = class_of(index);
+  PodClass& of = class_of(view, index);
   if (of.owned.empty()) {
     for (const PodAffinityTerm& each : pod.placement->anti_affinity) {
       if (!each.selector) continue;  // selects nothing
@@ -220,8 +188,6 @@ void PlacementRules::start(const ClusterView& view) {
   started_ = true;
   followed_ = view.place_changes().size();
   domains_ = std::make_unique<NodeDomainIndex>(view);
-  class_of_pod_.resize(view.snapshot().pods.size());
-  classes_ = decltype(classes_)(0, SameClass{&view}, SameClass{&view});
   between_pods_ = std::ranges::any_of(view.snapshot().pods, [](const ClusterPod& each) {
     return is_live(each) && (has_rules(each) || !each.host_ports.empty());
   });
@@ -230,7 +196,7 @@ void PlacementRules::start(const ClusterView& view) {
   for (PodIndex i = 0; i < view.snapshot().pods.size(); ++i) {
     const ClusterPod& pod = view.pod(i);
     if (!is_live(pod)) continue;
-    PodClass& of = class_of(i);
+    PodClass& of = class_of(view, i);
     if (of.live.empty()) first.push_back(i);
     of.live.push_back(i);
     const auto place = view.place_of(i);
@@ -243,8 +209,11 @@ void PlacementRules::start(const ClusterView& view) {
   eligible_ = std::make_unique<EligibleNodes>(view, nodes);
 }
 
-PlacementRules::Groups PlacementRules::selecting(const ClusterPod& pod) const {
-  Groups found;
+const PlacementRules::Groups& PlacementRules::selecting(const ClusterPod& pod, PodClass& of) const {
+  if (of.looked_at == groups_.size()) return of.all_selecting;
+  of.looked_at = groups_.size();
+  Groups& found = of.all_selecting;
+  found.clear();
   const auto add = [&](const Groups& groups) {
     for (Group* const each : groups) {
       if (all_select(each->rules, pod)) found.push_back(each);
@@ -265,7 +234,7 @@ void PlacementRules::count_selected(const ClusterView& view, Group& group) {
   group.counted = true;
   for (const PodIndex first : live_->matching(*group.rules.front().selector)) {
     if (!all_select(group.rules, view.pod(first))) continue;
-    for (const PodIndex each : class_of(first).live) {
+    for (const PodIndex each : class_of(view, first).live) {
       const auto node = view.place_of(each);
       if (!node) continue;
       if (group.nodes != nullptr &&
@@ -294,10 +263,11 @@ void PlacementRules::follow(const ClusterView& view) {
       count_one(change.from, -1);
       if (change.to) count_one(*change.to, 1);
     };
+    PodClass& of = class_of(view, change.pod);
     if (owns_terms(pod)) {
-      for (Group* const each : class_of(change.pod).owned) count(each->owners, *each);
+      for (Group* const each : of.owned) count(each->owners, *each);
     }
-    for (Group* const each : selecting(pod)) {
+    for (Group* const each : selecting(pod, of)) {
       if (each->counted) count(each->selected, *each);
     }
     if (pod.host_ports.empty()) continue;
@@ -378,7 +348,7 @@ void PlacementRules::prepare_class(const ClusterView& view, const ClusterPod& po
   of.is_prepared = true;
   for (Group* const each : of.owned) count_selected(view, *each);
   // Groups that are added later have no owners.
-  of.selecting = selecting(pod);
+  of.selecting = selecting(pod, of);
   std::erase_if(of.selecting, [](const Group* each) { return !each->is_owned; });
   if (!pod.placement || !view.corrects(Correction::scheduler_filters)) return;
   add_affinity(view, pod, of);
@@ -434,7 +404,7 @@ void PlacementRules::prepare(const ClusterView& view, std::size_t index) {
   pod_ = index;
   repelling_.clear();
   const ClusterPod& pod = view.pod(index);
-  PodClass& of = class_of(index);
+  PodClass& of = class_of(view, index);
   prepare_class(view, pod, of);
   // A pod that has ended is not counted anywhere.
   const auto place = is_live(pod) ? view.place_of(index) : std::nullopt;
@@ -444,7 +414,17 @@ void PlacementRules::prepare(const ClusterView& view, std::size_t index) {
 
 bool PlacementRules::repel(const ClusterView& view, std::size_t pod, std::size_t node) {
   prepare(view, pod);
-  if (!between_pods_) return false;
+  return between_pods_ && is_repelled(node);
+}
+
+// What refuses the most nodes comes first.
+bool PlacementRules::admit(const ClusterView& view, std::size_t pod, std::size_t node) {
+  prepare(view, pod);
+  return !between_pods_ || (keeps_spread(node) && !is_repelled(node) && has_affinity(node) &&
+                            has_ports(view, pod, node));
+}
+
+bool PlacementRules::is_repelled(std::size_t node) const {
   return std::ranges::any_of(repelling_, [&](const Checked& each) {
     const DomainId domain = each.group->topology->of(node);
     return domain != kNoDomainId && each.others_in(domain) > 0;

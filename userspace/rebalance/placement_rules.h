@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "rebalance/node_domain_index.h"
+#include "rebalance/pod_class_index.h"
 #include "rebalance/snapshot.h"
 
 namespace forestall::rebalance {
@@ -48,10 +49,12 @@ class DomainCounts {
   // The pods of most groups are in so few domains.
   static constexpr std::size_t kFewDomains = 12;
 
-  std::vector<DomainCount> few_;  // the first ones
+  void add_other(DomainId domain, std::int64_t change);
+
+  // Domains without pods are in neither.
+  std::vector<DomainCount> few_;
   std::unordered_map<DomainId, std::int64_t> others_;
-  std::map<std::int64_t, std::size_t> sizes_;  // how many of the others have so many pods, if any
-  std::size_t occupied_ = 0;                   // of the others
+  std::map<std::int64_t, std::size_t> sizes_;  // how many of the others have so many pods
   std::int64_t total_ = 0;
 };
 
@@ -63,6 +66,8 @@ class PlacementRules {
   // Whether required anti-affinity keeps the pod away from the node. One pod is checked for many
   // nodes, so what holds for the last one is kept.
   [[nodiscard]] bool repel(const ClusterView& view, std::size_t pod, std::size_t node);
+  // Whether all rules admit the pod.
+  [[nodiscard]] bool admit(const ClusterView& view, std::size_t pod, std::size_t node);
   // The other rules.
   [[nodiscard]] PlacementProblem problem(const ClusterView& view, std::size_t pod,
                                          std::size_t node);
@@ -98,8 +103,7 @@ class PlacementRules {
     }
   };
   using Groups = std::vector<Group*>;
-  // Pods of one namespace with the same labels, tolerations and placement, as the pods of a
-  // workload are: the same groups are checked for them.
+  // The same groups are checked for all pods of a class.
   struct PodClass {
     std::vector<std::size_t> live;  // its pods
     Groups owned;                   // anti-affinity terms of them
@@ -108,18 +112,13 @@ class PlacementRules {
     std::vector<Checked> affinity;
     std::vector<Checked> spread;
     bool unsatisfiable = false;  // its affinity selects no pod
+    Groups all_selecting;        // of the first groups, so many
+    std::size_t looked_at = 0;
   };
-  // By the addresses of their texts, of which a snapshot has each once.
-  struct SameClass {
-    const ClusterView* view;
-    std::size_t operator()(std::size_t pod) const;        // hash
-    bool operator()(std::size_t a, std::size_t b) const;  // whether both are of one class
-  };
-
   void start(const ClusterView& view);
   void follow(const ClusterView& view);
   void prepare(const ClusterView& view, std::size_t pod);
-  [[nodiscard]] PodClass& class_of(std::size_t pod);
+  [[nodiscard]] PodClass& class_of(const ClusterView& view, std::size_t pod);
   void prepare_class(const ClusterView& view, const ClusterPod& pod, PodClass& of);
   void add_affinity(const ClusterView& view, const ClusterPod& pod, PodClass& to);
   void add_spread(const ClusterView& view, const ClusterPod& pod, PodClass& to);
@@ -136,7 +135,8 @@ class PlacementRules {
   [[nodiscard]] const CountedNodes& counted_nodes(const ClusterView& view, const ClusterPod& pod,
                                                   const SpreadConstraint& constraint);
   // The groups that select the pod.
-  [[nodiscard]] Groups selecting(const ClusterPod& pod) const;
+  [[nodiscard]] const Groups& selecting(const ClusterPod& pod, PodClass& of) const;
+  [[nodiscard]] bool is_repelled(std::size_t node) const;
   [[nodiscard]] bool has_affinity(std::size_t node) const;
   [[nodiscard]] bool keeps_spread(std::size_t node) const;
   [[nodiscard]] bool has_ports(const ClusterView& view, std::size_t pod, std::size_t node) const;
@@ -150,8 +150,7 @@ class PlacementRules {
   // one.
   std::unordered_map<std::string_view, std::unordered_map<std::string_view, Groups>> by_label_;
   Groups without_label_;
-  std::unordered_map<std::size_t, PodClass, SameClass, SameClass> classes_;
-  std::vector<PodClass*> class_of_pod_;  // null: not needed yet
+  std::deque<PodClass> classes_;  // by PodClassId
   std::unique_ptr<NodeDomainIndex> domains_;
   std::unique_ptr<LabelIndex> live_;  // one live pod of each class
   std::unique_ptr<EligibleNodes> eligible_;

@@ -32,7 +32,7 @@ class Cycle {
 
   RebalancePlan run() {
     run_all();
-    if (pacing_of(policy_).memory_seconds > 0) plan_.history = memory_.moves();
+    if (pacing_of(policy_).memory_seconds > 0) plan_.history = std::move(memory_).take();
     return std::move(plan_);
   }
 

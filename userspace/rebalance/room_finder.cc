@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 #include "rebalance/node_fit.h"
 #include "rebalance/text_key.h"
@@ -24,18 +25,6 @@ double share(Nanos used, Nanos all) {
   return static_cast<double>(used) / static_cast<double>(all);
 }
 
-double share_with(const ClusterView& view, const ClusterPod& pod, NodeIndex node,
-                  std::string_view resource) {
-  return share(view.requests_on(node).of(resource) + pod.request.of(resource),
-               view.node(node).allocatable.of(resource));
-}
-
-std::int64_t count_on(const std::unordered_map<NodeIndex, std::int64_t>* counts, NodeIndex node) {
-  if (counts == nullptr) return 0;
-  const auto found = counts->find(node);
-  return found == counts->end() ? 0 : found->second;
-}
-
 // Whether `more` is at least `amounts`, of each of its resources.
 bool covers(const Amounts& more, const Amounts& amounts) {
   return std::ranges::all_of(
@@ -43,46 +32,82 @@ bool covers(const Amounts& more, const Amounts& amounts) {
 }
 
 bool is_extended(std::string_view resource) {
-  return resource != kCpu && resource != kMemory && resource != kPods;
+  return !is_same_resource(resource, kCpu) && !is_same_resource(resource, kMemory) &&
+         !is_same_resource(resource, kPods);
 }
 
 }  // namespace
 
 // The best node so far.
-struct RoomFinder::Search {
-  std::optional<NodeIndex> best;
-  std::tuple<std::int64_t, double, NodeIndex> key;
-  int compared = 0;
+class RoomFinder::Search {
+ public:
+  Search(const ClusterView& view, PodIndex pod, const Rooms& rooms)
+      : view_(view),
+        rooms_(rooms),
+        need_(view, pod),
+        cpu_(view.pod(pod).request.of(kCpu)),
+        memory_(view.pod(pod).request.of(kMemory)),
+        owner_(view.owner_of(pod)),
+        origin_(view.origin_of(pod)) {}
 
-  void compare(const std::tuple<std::int64_t, double, NodeIndex>& other) {
-    ++compared;
-    if (best && key <= other) return;
-    best = std::get<NodeIndex>(other);
-    key = other;
+  // Whether the node does with the pod's requests and usage.
+  [[nodiscard]] bool may_have_room(NodeIndex node) const {
+    return need_.fits(node) && (!rooms_.accepts || rooms_.accepts(node));
   }
+  [[nodiscard]] bool is_own(NodeIndex node) const { return node == origin_; }
+
+  void compare(NodeIndex node, const std::vector<DomainCounts>& siblings) {
+    const NodeRoom& room = view_.room_on(node);
+    const double used = std::max(share(room.requested_cpu + cpu_, room.all_cpu),
+                                 share(room.requested_memory + memory_, room.all_memory));
+    const std::int64_t alike =
+        owner_ == kNoOwner ? 0 : siblings[owner_].of(static_cast<DomainId>(node));
+    ++compared_;
+    const Key key{alike, used, node};
+    if (best_ && *best_ <= key) return;
+    best_ = key;
+  }
+
+  [[nodiscard]] int compared() const { return compared_; }
+  [[nodiscard]] std::optional<NodeIndex> best() const {
+    if (!best_) return std::nullopt;
+    return std::get<NodeIndex>(*best_);
+  }
+
+ private:
+  using Key = std::tuple<std::int64_t, double, NodeIndex>;
+
+  const ClusterView& view_;
+  const Rooms& rooms_;
+  const PodNeed need_;
+  const Nanos cpu_;
+  const Nanos memory_;
+  const OwnerId owner_;
+  const std::optional<NodeIndex> origin_;
+  std::optional<Key> best_;
+  int compared_ = 0;
 };
 
 double RoomFinder::use_of(NodeIndex node) const {
-  const Amounts& all = view_.node(node).allocatable;
-  const Amounts& used = view_.requests_on(node);
-  return std::max({share(used.of(kCpu), all.of(kCpu)), share(used.of(kMemory), all.of(kMemory)),
-                   share(nanos_of(kPods, view_.live_pods_on(node)), all.of(kPods))});
+  const NodeRoom& room = view_.room_on(node);
+  return std::max(
+      {share(room.requested_cpu, room.all_cpu), share(room.requested_memory, room.all_memory),
+       share(nanos_of(kPods, view_.live_pods_on(node)), view_.node(node).allocatable.of(kPods))});
 }
 
 void RoomFinder::count_siblings() {
   started_ = true;
   followed_ = view_.place_changes().size();
+  siblings_.resize(view_.owner_count());
   for (PodIndex i = 0; i < view_.snapshot().pods.size(); ++i) {
-    const ClusterPod& pod = view_.pod(i);
-    if (!is_live(pod) || pod.owners.empty()) continue;
-    if (const auto node = view_.place_of(i)) ++siblings_[pod.owners.front().uid][*node];
+    if (const auto node = view_.place_of(i)) count_sibling(i, *node, 1);
   }
 }
 
-const RoomFinder::CountsByNode* RoomFinder::siblings_of(const ClusterPod& pod) const {
-  if (pod.owners.empty()) return nullptr;
-  const auto owned = siblings_.find(pod.owners.front().uid);
-  return owned == siblings_.end() ? nullptr : &owned->second;
+void RoomFinder::count_sibling(PodIndex pod, NodeIndex node, int change) {
+  const OwnerId owner = view_.owner_of(pod);
+  if (owner == kNoOwner || !is_live(view_.pod(pod))) return;
+  siblings_[owner].add(static_cast<DomainId>(node), change);
 }
 
 void RoomFinder::follow() {
@@ -91,38 +116,59 @@ void RoomFinder::follow() {
   const auto reorder = [&](NodeIndex node) {
     for (Pool* const pool : pools_with_[node]) {
       double& use = pool->use[node];
-      pool->by_use.erase({use, node});
-      use = use_of(node);
-      pool->by_use.emplace(use, node);
+      const double before = std::exchange(use, use_of(node));
+      pool->by_use.move({before, node}, {use, node});
     }
   };
   for (; followed_ < changes.size(); ++followed_) {
     const PlaceChange& change = changes[followed_];
-    const ClusterPod& pod = view_.pod(change.pod);
     reorder(change.from);
-    if (change.to) reorder(*change.to);
-    if (!is_live(pod) || pod.owners.empty()) continue;
-    auto& by_node = siblings_[pod.owners.front().uid];
-    --by_node[change.from];
-    if (change.to) ++by_node[*change.to];
+    count_sibling(change.pod, change.from, -1);
+    if (!change.to) continue;
+    reorder(*change.to);
+    count_sibling(change.pod, *change.to, 1);
   }
 }
 
 RoomFinder::Pool& RoomFinder::pool_of(std::span<const NodeIndex> nodes) {
   const auto known = pools_.find({nodes.data(), nodes.size()});
   if (known != pools_.end()) return known->second;
-  Pool pool{.eligible = EligibleNodes(view_, nodes), .by_use = {}, .use = {}, .candidates = {}};
-  for (const NodeIndex each : nodes) {
-    const double use = use_of(each);
-    pool.use.emplace(each, use);
-    pool.by_use.emplace(use, each);
-  }
+  Pool pool{.eligible = EligibleNodes(view_, nodes),
+            .size = nodes.size(),
+            .by_use = NodesByUse(),
+            .use = {},
+            .candidates = {},
+            .by_class = {}};
+  const bool few = nodes.size() <= kFew;
+  if (!few) order(pool, nodes);
   const auto added = pools_.emplace(std::pair(nodes.data(), nodes.size()), std::move(pool)).first;
+  if (few) return added->second;
   for (const NodeIndex each : nodes) pools_with_[each].push_back(&added->second);
   return added->second;
 }
 
-RoomFinder::Candidates& RoomFinder::candidates_of(Pool& pool, const ClusterPod& pod) {
+void RoomFinder::order(Pool& pool, std::span<const NodeIndex> nodes) const {
+  pool.use.resize(view_.snapshot().nodes.size());
+  std::vector<NodesByUse::Entry> entries;
+  for (const NodeIndex each : nodes) {
+    pool.use[each] = use_of(each);
+    entries.emplace_back(pool.use[each], each);
+  }
+  pool.by_use = NodesByUse(std::move(entries));
+}
+
+RoomFinder::Candidates& RoomFinder::candidates_of(Pool& pool, PodIndex index) {
+  const ClusterPod& pod = view_.pod(index);
+  const bool is_common = std::ranges::none_of(
+      pod.request, [](const Amount& each) { return is_extended(each.resource); });
+  if (!is_common) return search_candidates(pool, pod);
+  const PodClassId id = view_.class_of(index);
+  Candidates*& known = pool.by_class[id];
+  if (known == nullptr) known = &search_candidates(pool, pod);
+  return *known;
+}
+
+RoomFinder::Candidates& RoomFinder::search_candidates(Pool& pool, const ClusterPod& pod) {
   const std::vector<NodeIndex>& admitted = pool.eligible.of(pod, {});
   TextKey key;
   for (const Amount& each : pod.request) {
@@ -140,7 +186,7 @@ RoomFinder::Candidates& RoomFinder::candidates_of(Pool& pool, const ClusterPod& 
   };
   std::ranges::copy_if(admitted, std::back_inserter(candidates.nodes), has_all);
   std::ranges::sort(candidates.nodes);
-  if (candidates.nodes.size() > kFew && candidates.nodes.size() < pool.use.size()) {
+  if (candidates.nodes.size() > kFew && candidates.nodes.size() < pool.size) {
     candidates.contains.resize(view_.snapshot().nodes.size());
     for (const NodeIndex each : candidates.nodes) candidates.contains[each] = true;
   }
@@ -167,14 +213,16 @@ const std::vector<NodeIndex>* RoomFinder::known_rooms(PodIndex pod, const Rooms&
   return nullptr;
 }
 
-void RoomFinder::remember(PodIndex pod, const Rooms& rooms, const Pool& pool,
+void RoomFinder::remember(PodIndex pod, const Rooms& rooms, const Search& search, const Pool& pool,
                           Candidates& candidates) const {
   std::vector<NodeIndex> with_room;
-  for (const auto& [use, node] : pool.by_use) {
-    if (!candidates.has(node) || !may_have_room(pod, node, rooms)) continue;
-    with_room.push_back(node);
-    if (with_room.size() > kFew) return;
-  }
+  const bool few = pool.by_use.each([&](NodeIndex node) {
+    if (candidates.has(node) && (search.may_have_room(node) || search.is_own(node))) {
+      with_room.push_back(node);
+    }
+    return with_room.size() <= kFew;
+  });
+  if (!few) return;
   Candidates::Searched added;
   added.request = view_.pod(pod).request;
   if (rooms.usage != nullptr) added.usage = *rooms.usage;
@@ -191,44 +239,31 @@ void RoomFinder::remember(PodIndex pod, const Rooms& rooms, const Pool& pool,
   candidates.searched.push_back(std::move(added));
 }
 
-bool RoomFinder::may_have_room(PodIndex pod, NodeIndex node, const Rooms& rooms) const {
-  return ((!rooms.accepts || rooms.accepts(node)) && has_resources(view_, pod, node)) ||
-         view_.node(node).name == view_.pod(pod).node;
-}
-
 std::optional<NodeIndex> RoomFinder::find(PodIndex index, const Rooms& rooms) {
   follow();
-  const ClusterPod& pod = view_.pod(index);
   Pool& pool = pool_of(rooms.nodes);
-  Candidates& candidates = candidates_of(pool, pod);
-  Search search;
-  const bool moved_before = memory_ != nullptr && memory_->has_moves(index);
-  const auto* const siblings = siblings_of(pod);
-  // What takes the least time comes first.
+  Candidates& candidates = candidates_of(pool, index);
+  Search search(view_, index, rooms);
   const auto compare = [&](NodeIndex node) {
-    if (rooms.accepts && !rooms.accepts(node)) return;
-    if (!fits_eligible(view_, index, node) || !has_resources(view_, index, node)) return;
-    if (view_.node(node).name == pod.node) return;
-    if (moved_before && memory_->left(index, node)) return;
-    const double used =
-        std::max(share_with(view_, pod, node, kCpu), share_with(view_, pod, node, kMemory));
-    search.compare({count_on(siblings, node), used, node});
+    if (search.is_own(node) || !fits_eligible(view_, index, node)) return;
+    if (!search.may_have_room(node)) return;
+    if (memory_ != nullptr && memory_->left(index, node)) return;
+    search.compare(node, siblings_);
   };
   if (candidates.nodes.size() <= kFew) {
     std::ranges::for_each(candidates.nodes, compare);
-    return search.best;
+    return search.best();
   }
   if (const auto* const nodes = known_rooms(index, rooms, candidates)) {
     std::ranges::for_each(*nodes, compare);
-    return search.best;
+    return search.best();
   }
-  for (const auto& [use, node] : pool.by_use) {
-    if (!candidates.has(node)) continue;
-    compare(node);
-    if (search.compared == kCompared) return search.best;
-  }
-  remember(index, rooms, pool, candidates);
-  return search.best;
+  const bool searched = pool.by_use.each([&](NodeIndex node) {
+    if (candidates.has(node)) compare(node);
+    return search.compared() < kCompared;
+  });
+  if (searched) remember(index, rooms, search, pool, candidates);
+  return search.best();
 }
 
 }  // namespace forestall::rebalance

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "rebalance/cluster_view.h"
 #include "rebalance/eligible_nodes.h"
 #include "rebalance/move_memory.h"
+#include "rebalance/nodes_by_use.h"
 
 namespace forestall::rebalance {
 
@@ -64,35 +64,37 @@ class RoomFinder {
   };
   struct Pool {
     EligibleNodes eligible;
-    std::set<std::pair<double, NodeIndex>> by_use;
-    std::unordered_map<NodeIndex, double> use;
+    std::size_t size = 0;
+    // Empty if all nodes are tried one by one.
+    NodesByUse by_use;
+    std::vector<double> use;  // by node
     std::map<std::pair<const std::vector<NodeIndex>*, std::string>, Candidates> candidates;
+    // Of pods without extended resources.
+    std::unordered_map<PodClassId, Candidates*> by_class;
   };
-  struct Search;
+  class Search;
 
   void follow();
   [[nodiscard]] double use_of(NodeIndex node) const;
   [[nodiscard]] Pool& pool_of(std::span<const NodeIndex> nodes);
-  [[nodiscard]] Candidates& candidates_of(Pool& pool, const ClusterPod& pod);
-  using CountsByNode = std::unordered_map<NodeIndex, std::int64_t>;
-  // Null: it has none.
-  [[nodiscard]] const CountsByNode* siblings_of(const ClusterPod& pod) const;
+  void order(Pool& pool, std::span<const NodeIndex> nodes) const;
+  [[nodiscard]] Candidates& candidates_of(Pool& pool, PodIndex pod);
+  [[nodiscard]] Candidates& search_candidates(Pool& pool, const ClusterPod& pod);
   // Null: not known.
   [[nodiscard]] const std::vector<NodeIndex>* known_rooms(PodIndex pod, const Rooms& rooms,
                                                           Candidates& candidates) const;
   // All nodes of the pool were searched for the pod.
-  void remember(PodIndex pod, const Rooms& rooms, const Pool& pool, Candidates& candidates) const;
-  // Whether the node does with the pod's requests and usage, or is its own.
-  [[nodiscard]] bool may_have_room(PodIndex pod, NodeIndex node, const Rooms& rooms) const;
+  void remember(PodIndex pod, const Rooms& rooms, const Search& search, const Pool& pool,
+                Candidates& candidates) const;
   void count_siblings();
+  void count_sibling(PodIndex pod, NodeIndex node, int change);
 
   const ClusterView& view_;
   const MoveMemory* memory_;
   std::size_t followed_ = 0;  // changes of the view that are counted
   std::map<std::pair<const NodeIndex*, std::size_t>, Pool> pools_;
   std::vector<std::vector<Pool*>> pools_with_;  // by node
-  // Live pods by the UID of their first owner, and node.
-  std::unordered_map<std::string_view, CountsByNode> siblings_;
+  std::vector<DomainCounts> siblings_;          // live pods, by first owner and node
   bool started_ = false;
 };
 

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rebalance/nodes_by_use.h"
+
+#include <algorithm>
+
+namespace forestall::rebalance {
+namespace {
+
+constexpr std::size_t kChunk = 64;
+constexpr std::size_t kChunkMax = 2 * kChunk;
+
+}  // namespace
+
+NodesByUse::NodesByUse(std::vector<Entry> entries) {
+  std::ranges::sort(entries);
+  for (std::size_t from = 0; from < entries.size(); from += kChunk) {
+    const auto first = entries.begin() + static_cast<std::ptrdiff_t>(from);
+    const std::size_t count = std::min(kChunk, entries.size() - from);
+    chunks_.emplace_back(first, first + static_cast<std::ptrdiff_t>(count));
+  }
+}
+
+std::size_t NodesByUse::chunk_of(const Entry& entry) const {
+  const auto above =
+      std::ranges::upper_bound(chunks_, entry, {}, [](const auto& chunk) { return chunk.front(); });
+  return above == chunks_.begin() ? 0 : static_cast<std::size_t>(above - chunks_.begin()) - 1;
+}
+
+void NodesByUse::insert(const Entry& entry) {
+  if (chunks_.empty()) {
+    chunks_.push_back({entry});
+    return;
+  }
+  const std::size_t at = chunk_of(entry);
+  std::vector<Entry>& chunk = chunks_[at];
+  chunk.insert(std::ranges::upper_bound(chunk, entry), entry);
+  if (chunk.size() <= kChunkMax) return;
+  const auto middle = chunk.begin() + kChunk;
+  std::vector<Entry> rest(middle, chunk.end());
+  chunk.erase(middle, chunk.end());
+  chunks_.insert(chunks_.begin() + static_cast<std::ptrdiff_t>(at) + 1, std::move(rest));
+}
+
+void NodesByUse::move(const Entry& from, const Entry& to) {
+  if (from == to) return;
+  const std::size_t at = chunk_of(from);
+  std::vector<Entry>& chunk = chunks_[at];
+  chunk.erase(std::ranges::lower_bound(chunk, from));
+  if (chunk.empty()) chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(at));
+  insert(to);
+}
+
+}  // namespace forestall::rebalance

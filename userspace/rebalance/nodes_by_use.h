@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes in the order of their use. Few neighbours move when one changes its place, and a search
+// reads them in the order of memory.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace forestall::rebalance {
+
+class NodesByUse {
+ public:
+  using Entry = std::pair<double, std::size_t>;  // use, node
+
+  NodesByUse() = default;
+  // Each node once.
+  explicit NodesByUse(std::vector<Entry> entries);
+
+  // REQUIRES: `from` is there.
+  void move(const Entry& from, const Entry& to);
+
+  // Calls `visit(node)` in order, of equal use by index, until it returns false. False: it did.
+  template <typename Visit>
+  bool each(Visit visit) const {
+    for (const std::vector<Entry>& chunk : chunks_) {
+      for (const auto& [use, node] : chunk) {
+        if (!visit(node)) return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  // The last one whose first entry is not above; the first one: there is none.
+  [[nodiscard]] std::size_t chunk_of(const Entry& entry) const;
+  void insert(const Entry& entry);
+
+  std::vector<std::vector<Entry>> chunks_;  // sorted; none is empty
+};
+
+}  // namespace forestall::rebalance

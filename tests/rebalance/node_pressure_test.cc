@@ -273,6 +273,21 @@ TEST(NodePressure, APodThatWasMovedSinceTheReportCountsAsLeaving) {
 }
 
 // The kubelet's UID of it is not that of the API server.
+TEST(NodePressure, APodThatAnEarlierProfileEvictedCountsAsLeaving) {
+  const ReportText crossed{
+      .headroom = "-100Mi",
+      .pods = with_uid("a", "60Mi") + "," + with_uid("b", "50Mi") + "," + with_uid("c", "40Mi")};
+  World world = press(three_nodes() +
+                      std::vector{pod_text("a", "n1"), pod_text("b", "n1"), pod_text("c", "n1")} +
+                      series("n1", crossed) + std::vector{report_text("n2")});
+  ASSERT_THAT(world.evicted(), ElementsAre("a", "b"));
+  world.policy.profiles.push_back(world.policy.profiles.front());
+  world.plan = rebalance(world.policy, world.snapshot);
+  EXPECT_THAT(world.evicted(), ElementsAre("a", "b"));
+  EXPECT_THAT(world.plan.profiles.at(1).plugins.at(0).nodes.at(0).detail,
+              HasSubstr("2 pods leave with 110 MiB"));
+}
+
 TEST(NodePressure, AStaticPodDoesNotLeave) {
   std::string etcd = with_uid("etcd", "2Gi");
   etcd.replace(etcd.find("uid-etcd"), 8, "0123abcd");

@@ -272,6 +272,24 @@ TEST(LowNodeUtilization, WhatIsBookedCountsAsTheMovedPodUsed) {
   EXPECT_THAT(world.evicted(), ElementsAre("p1", "p2")) << "the next profile: n2 uses 30.5 %";
 }
 
+TEST(LowNodeUtilization, WhatAnEarlierProfileEvictedIsGoneFromItsNode) {
+  const auto evicted_in = [](const std::string& compat) {
+    World world = plan_for(
+        low("{thresholds: {cpu: 40}, targetThresholds: {cpu: 50}, metricsUtilization: {source: "
+            "KubernetesMetrics}}",
+            "{}", "compat: " + compat + ", metricsProviders: [{source: KubernetesMetrics}], "),
+        std::vector<std::string>{node_text("n1"), node_text("n2")} +
+            pods_text("p", 4, "n1", {.cpu = "1m"}),
+        {node_metrics("n1", "1500m"), node_metrics("n2", "10m"), pod_metrics("p1", "300m"),
+         pod_metrics("p2", "300m"), pod_metrics("p3", "300m"), pod_metrics("p4", "300m")});
+    world.policy.profiles.push_back(world.policy.profiles.front());
+    world.plan = rebalance(world.policy, world.snapshot);
+    return world.evicted();
+  };
+  EXPECT_THAT(evicted_in("fixed"), ElementsAre("p1", "p2")) << "n1 uses 45 % without them";
+  EXPECT_THAT(evicted_in("upstream"), ElementsAre("p1", "p2", "p3", "p4"));
+}
+
 TEST(LowNodeUtilization, RequestsAreNotAMeasuredUsage) {
   const World world = plan_for(low(kCpu30To50, "{}", "compat: fixed, "), hot_and_empty());
   const Move move = world.plan.history.value().at(0);

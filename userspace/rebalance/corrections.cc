@@ -39,8 +39,8 @@ constexpr CorrectionRow kTable[] = {
     {Correction::room_first, "room-first",
      "a pod is moved only to a node with room for it, which is booked for the rest of the plan"},
     {Correction::leaving_pods, "leaving-pods",
-     "LowNodeUtilization counts pods that terminate, at most 10 minutes after their deletion, as "
-     "gone from a node that it moves pods off"},
+     "LowNodeUtilization counts pods that terminate, at most 10 minutes after their deletion, and "
+     "pods that the plan has evicted, as gone from a node that it moves pods off"},
 };
 
 constexpr bool is_in_order() {

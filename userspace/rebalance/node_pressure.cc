@@ -6,6 +6,7 @@
 #include <span>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "rebalance/percent_text.h"
 #include "rebalance/plugins.h"
@@ -124,6 +125,10 @@ class PressureMover {
   }
 
   void classify_all() {
+    for (const PlaceChange& each : session_.view().place_changes()) {
+      const std::string_view uid = session_.view().pod(each.pod).uid;
+      if (!uid.empty()) evicted_.insert(uid);
+    }
     std::unordered_map<std::string_view, std::vector<const NodeReport*>> by_node;
     for (const NodeReport& each : session_.view().snapshot().reports) {
       by_node[each.node].push_back(&each);
@@ -181,9 +186,10 @@ class PressureMover {
     }
   }
 
-  // What the report still has of pods that terminate, and of those that earlier plans moved and
-  // that are gone. Without it more pods would be evicted until the next reports. Another pod that
-  // is absent may still run: its object was deleted by force, or it is a static pod.
+  // What the report still has of pods that terminate, of those that earlier plugins of the plan
+  // evicted, and of those that earlier plans moved and that are gone. Without it more pods would be
+  // evicted until the next reports. Another pod that is absent may still run: its object was
+  // deleted by force, or it is a static pod.
   void count_leaving(PressedNode& node) const {
     std::unordered_map<std::string_view, const ClusterPod*> present;
     for (const PodIndex each : session_.view().pods_on(node.node)) {
@@ -193,7 +199,8 @@ class PressureMover {
     for (const ReportedPod& each : node.report->pods) {
       if (each.uid.empty()) continue;
       const auto found = present.find(each.uid);
-      const bool moved = session_.was_moved(node.node, each.pod_namespace, each.name);
+      const bool evicted = evicted_.contains(each.uid);
+      const bool moved = evicted || session_.was_moved(node.node, each.pod_namespace, each.name);
       const bool terminates =
           found != present.end() && leaves_soon(*found->second, session_.view().now_ns());
       if (!terminates && !(moved && found == present.end())) continue;
@@ -353,6 +360,7 @@ class PressureMover {
 
   PluginSession& session_;
   const NodePressureArgs& args_;
+  std::unordered_set<std::string_view> evicted_;  // UIDs, by earlier plugins of the plan
   std::vector<PressedNode> sources_;
   std::vector<PressedNode> destinations_;
   std::vector<NodeIndex> destination_nodes_;

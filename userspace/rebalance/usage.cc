@@ -44,6 +44,15 @@ std::unordered_map<std::string_view, Amounts> smoothed(const std::vector<Metrics
   return nodes;
 }
 
+// A mean of samples may be below what its pods use now.
+void subtract(Amounts& measured, const Amounts& gone) {
+  for (const std::string_view resource : {kCpu, kMemory}) {
+    if (measured.find(resource) == nullptr) continue;
+    Nanos& amount = measured.at(resource);
+    amount = std::max<Nanos>(amount - gone.of(resource), 0);
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> tracked_resources(const Thresholds& thresholds, MetricsSource source) {
@@ -99,8 +108,20 @@ std::unordered_map<NodeIndex, Amounts> UsageSource::booked() const {
   return nodes;
 }
 
-Result<std::vector<Amounts>> UsageSource::collected(std::span<const NodeIndex> nodes) const {
+// What the samples of a node still have of pods that earlier plugins of the plan evicted.
+std::unordered_map<NodeIndex, Amounts> UsageSource::evicted() {
+  std::unordered_map<NodeIndex, Amounts> nodes;
+  if (!view_.corrects(Correction::leaving_pods)) return nodes;
+  for (const PlaceChange& each : view_.place_changes()) {
+    if (!is_live(view_.pod(each.pod))) continue;
+    if (const auto usage = pod(each.pod)) nodes[each.from].add(*usage);
+  }
+  return nodes;
+}
+
+Result<std::vector<Amounts>> UsageSource::collected(std::span<const NodeIndex> nodes) {
   const auto booked_on = booked();
+  const auto evicted_from = evicted();
   const auto means = smoothed(view_.snapshot().node_metrics);
   std::vector<Amounts> usages;
   for (const NodeIndex each : nodes) {
@@ -111,6 +132,9 @@ Result<std::vector<Amounts>> UsageSource::collected(std::span<const NodeIndex> n
                    " in the collected metrics");
     }
     Amounts measured = found->second;
+    if (const auto from = evicted_from.find(each); from != evicted_from.end()) {
+      subtract(measured, from->second);
+    }
     if (const auto on = booked_on.find(each); on != booked_on.end()) measured.add(on->second);
     measured.at(kPods) = nanos_of(kPods, view_.live_pods_on(each));
     Amounts usage;

@@ -31,8 +31,8 @@ class UsageSource {
   [[nodiscard]] const std::vector<std::string>& tracked() const { return tracked_; }
 
   // Usage of each node, in the order of `nodes`. If room-first is corrected, with what is booked
-  // there, except in shares from Prometheus: it measures no pods. The first error of a node ends
-  // it.
+  // there, except in shares from Prometheus: it measures no pods. If leaving-pods is corrected,
+  // without the measured pods that the plan has evicted. The first error of a node ends it.
   [[nodiscard]] Result<std::vector<Amounts>> nodes(const Policy& policy,
                                                    std::span<const NodeIndex> nodes);
 
@@ -44,9 +44,10 @@ class UsageSource {
 
  private:
   [[nodiscard]] Amounts requested(NodeIndex node) const;
-  [[nodiscard]] Result<std::vector<Amounts>> collected(std::span<const NodeIndex> nodes) const;
+  [[nodiscard]] Result<std::vector<Amounts>> collected(std::span<const NodeIndex> nodes);
   [[nodiscard]] Result<std::vector<Amounts>> queried(std::span<const NodeIndex> nodes) const;
   [[nodiscard]] std::unordered_map<NodeIndex, Amounts> booked() const;
+  [[nodiscard]] std::unordered_map<NodeIndex, Amounts> evicted();
   void index_pod_metrics();
 
   const ClusterView& view_;

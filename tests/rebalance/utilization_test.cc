@@ -351,6 +351,61 @@ TEST(LowNodeUtilization, EvictsOnePodPerNodeByPrometheus) {
   EXPECT_THAT(two.evicted(), ElementsAre("p1", "p2"));
 }
 
+// By Prometheus' shares: n1 and n3 0.9, n2 0.1.
+World by_shares(const std::string& compat, const std::string& limits = "") {
+  const std::string vector =
+      R"({"status": "success", "data": {"resultType": "vector", "result": [
+          {"metric": {"instance": "n1"}, "value": [1, "0.9"]},
+          {"metric": {"instance": "n2"}, "value": [1, "0.1"]},
+          {"metric": {"instance": "n3"}, "value": [1, "0.9"]}]}})";
+  return plan_for(
+      low("{thresholds: {MetricResource: 30}, targetThresholds: {MetricResource: 50}, "
+          "metricsUtilization: {source: Prometheus, prometheus: {query: q}}" +
+              limits + "}",
+          "{}",
+          "compat: " + compat +
+              ", metricsProviders: [{source: Prometheus, prometheus: {url: 'http://p'}}], "),
+      std::vector<std::string>{node_text("n1"), node_text("n2"), node_text("n3")} +
+          pods_text("p", 2, "n1", {.cpu = "500m"}) + pods_text("q", 2, "n3", {.cpu = "500m"}),
+      {vector});
+}
+
+// What a pod will add to a share is unknown, so it counts as what it requests of the node.
+TEST(LowNodeUtilization, BookingsCountInSharesOfPrometheus) {
+  const World fixed = by_shares("fixed");
+  EXPECT_THAT(fixed.evicted(), ElementsAre("p1")) << "n2 uses 35 % with it";
+  ASSERT_EQ(fixed.plan.evictions.size(), 3U);
+  EXPECT_EQ(fixed.plan.evictions.back().refused, "no other node has room for it");
+  EXPECT_THAT(by_shares("upstream").evicted(), ElementsAre("p1", "q1"));
+
+  World later = by_shares("fixed");
+  Move move = later.plan.history.value().at(0);
+  EXPECT_EQ(move.destination, "n2");
+  move.owner = "another";
+  move.time_ns -= 60 * kNanosPerUnit;
+  later.plan = rebalance(later.policy, later.snapshot, {move});
+  EXPECT_EQ(later.node_class("n2"), NodeClass::appropriate) << "35 % with what is booked";
+  EXPECT_THAT(later.evicted(), IsEmpty());
+  move.cpu_usage = nanos_of(kCpu, 100);
+  later.plan = rebalance(later.policy, later.snapshot, {move});
+  EXPECT_THAT(later.evicted(), ElementsAre("p1")) << "it uses 5 %, so n2 uses 40 % with p1";
+}
+
+TEST(LowNodeUtilization, TheNextSharesDecideBeforeANodeLosesAnotherPod) {
+  const auto evicted_by_two = [](const std::string& compat, const std::string& limits = "") {
+    World world = by_shares(compat, limits);
+    world.policy.profiles.push_back(world.policy.profiles.front());
+    for (ClusterPod& each : world.snapshot.pods) each.request.at(kCpu) = nanos_of(kCpu, 50);
+    world.plan = rebalance(world.policy, world.snapshot);
+    return world.evicted();
+  };
+  EXPECT_THAT(evicted_by_two("fixed"), ElementsAre("p1", "q1"));
+  EXPECT_THAT(evicted_by_two("upstream"), ElementsAre("p1", "q1", "p2", "q2"));
+  EXPECT_THAT(evicted_by_two("fixed", ", evictionLimits: {node: 1}"),
+              ElementsAre("p1", "q1", "p2", "q2"))
+      << "so many are wanted";
+}
+
 TEST(HighNodeUtilization, EmptiesTheLeastUsedNodes) {
   const auto cluster = std::vector<std::string>{node_text("n1"), node_text("n2"),
                                                 node_text("n3", {.cordoned = true})} +

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "rebalance/node_fit.h"
@@ -58,6 +59,11 @@ class PodMover {
         total += each->cap.of(resource) - each->usage.of(resource);
       }
     }
+    if (!source.measures_pods() && session.view().corrects(Correction::leaving_pods)) {
+      for (const PlaceChange& each : session.view().place_changes()) {
+        if (is_live(session.view().pod(each.pod))) left_.insert(each.from);
+      }
+    }
     Counts& counts = session.run().total_available.emplace();
     for (const Amount& each : available_) {
       counts[std::string(each.resource)] = counted(each.resource, each.nanos);
@@ -89,6 +95,8 @@ class PodMover {
              (rules_.pod_filter && !rules_.pod_filter(session_.view().pod(each)));
     });
     if (pods.empty() || !may_continue(node)) return true;
+    // Only the next sample shows what the pod used.
+    if (left_.contains(node.node) && !rules_.evictions_per_node) return true;
     std::uint64_t evicted = 0;
     for (const PodIndex each : pods) {
       if (rules_.evictions_per_node && evicted >= *rules_.evictions_per_node) {
@@ -143,6 +151,8 @@ class PodMover {
         wanted_[i] = usage->of(rules_.resources[i]);
       }
       rooms.accepts = [this](NodeIndex each) { return stays_below_caps(each); };
+    } else if (session_.view().corrects(Correction::room_first)) {
+      rooms.accepts = [this, &pod](NodeIndex each) { return keeps_share(pod, each); };
     }
     switch (session_.evict(index, rules_.reason(node), &rooms)) {
       case EvictResult::total_limit: return Next::end;
@@ -151,6 +161,7 @@ class PodMover {
       case EvictResult::refused: return Next::pod;
       case EvictResult::evicted: break;
     }
+    if (!usage) book_share(pod);
     if (!usage && !rules_.evictions_per_node) return Next::node;
     ++evicted;
     if (!usage) return Next::pod;
@@ -171,6 +182,24 @@ class PodMover {
       if (wanted_[i] > room[i]) return false;
     }
     return true;
+  }
+
+  // Whether the destination does with the share that the pod may use.
+  [[nodiscard]] bool keeps_share(const ClusterPod& pod, NodeIndex destination) const {
+    const NodeUtilization& node = *destinations_[destination];
+    return node.usage.of(kMetricResource) + share_of(pod, destination) <=
+           node.cap.of(kMetricResource);
+  }
+
+  [[nodiscard]] Nanos share_of(const ClusterPod& pod, NodeIndex destination) const {
+    return share_on(session_.view().node(destination), pod.request.of(kCpu),
+                    pod.request.of(kMemory));
+  }
+
+  void book_share(const ClusterPod& pod) {
+    const auto& destination = session_.run().evictions.back().destination;
+    if (!destination) return;
+    destinations_[*destination]->usage.at(kMetricResource) += share_of(pod, *destination);
   }
 
   void measure_room(NodeIndex destination) {
@@ -194,6 +223,8 @@ class PodMover {
   const MoveRules& rules_;
   std::vector<NodeIndex> destination_nodes_;
   std::vector<NodeUtilization*> destinations_;  // by node; null: not one
+  // Whose pods earlier plugins of the plan evicted, if pods are not measured.
+  std::set<NodeIndex> left_;
   // By node and rules_.resources: what a destination may use more, and what a pod uses.
   std::vector<Nanos> rooms_;
   std::vector<Nanos> wanted_;
@@ -217,7 +248,7 @@ double mean_of(const Percents& percents) {
 }
 
 // 29 * 0.01 * 100 is 28.999999999999996.
-std::int64_t share_of(double percent, double whole, bool exact) {
+std::int64_t cap_of(double percent, double whole, bool exact) {
   const double share = (percent * 0.01) * whole;
   constexpr double kMillion = 1e6;
   const double kept = exact ? std::round(share * kMillion) / kMillion : share;
@@ -253,7 +284,7 @@ void set_caps(const ClusterView& view, const std::vector<std::string>& tracked,
     }
     const double whole = static_cast<double>(counted(resource, capacity));
     usage.cap.at(resource) =
-        nanos_of(resource, share_of(high->second, whole, view.corrects(Correction::exact_caps)));
+        nanos_of(resource, cap_of(high->second, whole, view.corrects(Correction::exact_caps)));
   }
 }
 

@@ -62,6 +62,17 @@ std::vector<std::string> tracked_resources(const Thresholds& thresholds, Metrics
   return {tracked.begin(), tracked.end()};
 }
 
+Nanos share_on(const Node& node, Nanos cpu, Nanos memory) {
+  constexpr double kWhole = 100;
+  const auto percent = [&](std::string_view resource, Nanos amount) {
+    const Nanos all = node.allocatable.of(resource);
+    if (all <= 0 || amount <= 0) return 0.0;
+    return std::min(static_cast<double>(amount) / static_cast<double>(all) * kWhole, kWhole);
+  };
+  return static_cast<Nanos>(std::max(percent(kCpu, cpu), percent(kMemory, memory)) *
+                            static_cast<double>(kNanosPerUnit));
+}
+
 std::int64_t weighted_mean(std::int64_t before, std::int64_t sample) {
   // The descheduler's weight of the sample is 1 - 0.9 in doubles, a little less than 0.1.
   constexpr double kBeta = 0.9;
@@ -172,6 +183,7 @@ Result<std::vector<Amounts>> UsageSource::queried(std::span<const NodeIndex> nod
     const auto used = static_cast<std::int64_t>(round ? std::round(percent) : percent);
     by_instance[*sample.instance].at(kMetricResource) = nanos_of(kMetricResource, used);
   }
+  const auto booked_on = booked();
   std::vector<Amounts> usages;
   for (const NodeIndex each : nodes) {
     const std::string_view name = view_.node(each).name;
@@ -181,6 +193,10 @@ Result<std::vector<Amounts>> UsageSource::queried(std::span<const NodeIndex> nod
                    std::string(name));
     }
     usages.push_back(found->second);
+    if (const auto on = booked_on.find(each); on != booked_on.end()) {
+      usages.back().at(kMetricResource) +=
+          share_on(view_.node(each), on->second.of(kCpu), on->second.of(kMemory));
+    }
   }
   return usages;
 }

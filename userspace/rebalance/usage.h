@@ -31,7 +31,7 @@ class UsageSource {
   [[nodiscard]] const std::vector<std::string>& tracked() const { return tracked_; }
 
   // Usage of each node, in the order of `nodes`. If room-first is corrected, with what is booked
-  // there, except in shares from Prometheus: it measures no pods. If leaving-pods is corrected,
+  // there, in shares from Prometheus by share_on(). If leaving-pods is corrected,
   // without the measured pods that the plan has evicted. The first error of a node ends it.
   [[nodiscard]] Result<std::vector<Amounts>> nodes(const Policy& policy,
                                                    std::span<const NodeIndex> nodes);
@@ -57,6 +57,10 @@ class UsageSource {
   std::unordered_map<std::string, std::size_t> pod_metrics_;  // by namespace/name
   bool indexed_ = false;
 };
+
+// What a pod will add to a share that Prometheus measures, of an unknown resource: the larger one
+// of the shares of cpu and memory that it uses, or requests, of the node.
+[[nodiscard]] Nanos share_on(const Node& node, Nanos cpu, Nanos memory);
 
 // The amount by which new samples move the mean of a node's usage: 0.9 of the old value and
 // 1 - 0.9 of the new one, rounded half away from zero.

@@ -18,6 +18,8 @@ ClusterView::ClusterView(const Snapshot& snapshot, Corrections corrections)
     node_by_name_.emplace(snapshot.nodes[i].name, i);
   }
   origins_.reserve(snapshot.pods.size());
+  constexpr std::size_t kPodsPerOwner = 8;
+  owners_.reserve(snapshot.pods.size() / kPodsPerOwner);
   owner_of_.assign(snapshot.pods.size(), kNoOwner);
   for (PodIndex i = 0; i < snapshot.pods.size(); ++i) {
     const ClusterPod& each = snapshot.pods[i];

@@ -54,13 +54,16 @@ class DomainIndex {
 
  private:
   bool term_violated(const ClusterPod& pod, const PodAffinityTerm& term, NodeIndex node) {
-    if (any_repelled(pod, term, by_node_[node])) return true;
     const auto value = find_label(session_.view().node(node).labels, term.topology_key);
-    if (!value) return false;
+    if (!value) return any_repelled(pod, term, by_node_[node]);
+    // The pods of the node itself are in its domain.
     const auto violated_in = [&](std::string_view name) {
       const PodsByValue& domains = selected(name, term);
       const auto domain = domains.find(*value);
-      return domain != domains.end() && any_repelled(pod, term, domain->second);
+      return domain != domains.end() &&
+             std::any_of(domain->second.begin(), domain->second.end(), [&](PodIndex each) {
+               return session_.view().pod(each).name != pod.name && !gone_.contains(each);
+             });
     };
     if (term.namespaces.empty()) return violated_in(pod.pod_namespace);
     return std::any_of(term.namespaces.begin(), term.namespaces.end(), violated_in);
@@ -76,6 +79,12 @@ class DomainIndex {
   // The pods of the namespace that the term selects, by the value of its topology key. Computed
   // once for all terms that select the same.
   const PodsByValue& selected(std::string_view name, const PodAffinityTerm& term) {
+    const PodsByValue*& known = by_term_[{name, &term}];
+    if (known == nullptr) known = &select(name, term);
+    return *known;
+  }
+
+  const PodsByValue& select(std::string_view name, const PodAffinityTerm& term) {
     TextKey key;
     key.add(name);
     key.add(term.topology_key);
@@ -96,6 +105,8 @@ class DomainIndex {
   std::map<NodeIndex, std::vector<PodIndex>> by_node_;
   std::unordered_map<std::string_view, LabelIndex> namespaces_;
   std::unordered_map<std::string, PodsByValue> selected_;
+  // The pods of a workload share their terms.
+  std::map<std::pair<std::string_view, const PodAffinityTerm*>, const PodsByValue*> by_term_;
   std::unordered_set<PodIndex> gone_;
 };
 

@@ -209,24 +209,23 @@ void PlacementRules::start(const ClusterView& view) {
   eligible_ = std::make_unique<EligibleNodes>(view, nodes);
 }
 
-const PlacementRules::Groups& PlacementRules::selecting(const ClusterPod& pod, PodClass& of) const {
-  if (of.looked_at == groups_.size()) return of.all_selecting;
-  of.looked_at = groups_.size();
-  Groups& found = of.all_selecting;
-  found.clear();
-  const auto add = [&](const Groups& groups) {
-    for (Group* const each : groups) {
-      if (all_select(each->rules, pod)) found.push_back(each);
-    }
-  };
-  add(without_label_);
-  for (const auto& [key, value] : pod.labels) {
-    const auto values = by_label_.find(key);
-    if (values == by_label_.end()) continue;
-    const auto groups = values->second.find(value);
-    if (groups != values->second.end()) add(groups->second);
+const PlacementRules::Groups& PlacementRules::selecting(const ClusterPod& pod, PodClass& of) {
+  if (of.listed.empty()) {
+    of.listed.push_back(&without_label_);
+    for (const auto& [key, value] : pod.labels) of.listed.push_back(&by_label_[key][value]);
   }
-  return found;
+  std::size_t listed = 0;
+  for (const Groups* const each : of.listed) listed += each->size();
+  // Groups are only added.
+  if (of.compared == listed) return of.all_selecting;
+  of.compared = listed;
+  of.all_selecting.clear();
+  for (const Groups* const list : of.listed) {
+    for (Group* const each : *list) {
+      if (all_select(each->rules, pod)) of.all_selecting.push_back(each);
+    }
+  }
+  return of.all_selecting;
 }
 
 void PlacementRules::count_selected(const ClusterView& view, Group& group) {

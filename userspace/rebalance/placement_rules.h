@@ -112,8 +112,10 @@ class PlacementRules {
     std::vector<Checked> affinity;
     std::vector<Checked> spread;
     bool unsatisfiable = false;  // its affinity selects no pod
-    Groups all_selecting;        // of the first groups, so many
-    std::size_t looked_at = 0;
+    // Of all groups, found among those without a label and those of its pods' labels, so many.
+    Groups all_selecting;
+    std::vector<const Groups*> listed;
+    std::size_t compared = 0;
   };
   void start(const ClusterView& view);
   void follow(const ClusterView& view);
@@ -135,7 +137,7 @@ class PlacementRules {
   [[nodiscard]] const CountedNodes& counted_nodes(const ClusterView& view, const ClusterPod& pod,
                                                   const SpreadConstraint& constraint);
   // The groups that select the pod.
-  [[nodiscard]] const Groups& selecting(const ClusterPod& pod, PodClass& of) const;
+  [[nodiscard]] const Groups& selecting(const ClusterPod& pod, PodClass& of);
   [[nodiscard]] bool is_repelled(std::size_t node) const;
   [[nodiscard]] bool has_affinity(std::size_t node) const;
   [[nodiscard]] bool keeps_spread(std::size_t node) const;

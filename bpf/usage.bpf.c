@@ -23,7 +23,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* Upper bound on the rate at which this machine can fill memory; set before loading. */
 const volatile __u64 fill_bytes_per_us = 8192;
 
-/* Slots in use, including the node's; set by userspace. */
+/* Slots in use, including the node's two; set by userspace. */
 __u32 slot_count;
 /* Slot that resolve_cgroup fills next; set by userspace, which runs one resolution at a time. */
 __u32 resolving_slot;
@@ -51,6 +51,7 @@ int sample_node(struct abi_node_usage* out) {
   if (!any_pgdat) return 1;
   read_node(&usage);
   usage.free = walk_zones(any_pgdat);
+  usage.available = read_available(any_pgdat);
   *out = usage;
   return 0;
 }
@@ -149,6 +150,11 @@ static __always_inline int read_usage(__u32 slot, struct subject* subject, __u64
     *usage = abi_node_working_set(&node);
     return 1;
   }
+  if (slot == ABI_WATCH_TAKEN) {
+    *cgroup = ABI_TAKEN_ID;
+    *usage = abi_node_taken(read_available(any_pgdat));
+    return *usage <= ABI_TAKEN_ORIGIN;
+  }
   address = load_acquire(&subject->memcg);
   *cgroup = *(volatile __u64*)&subject->cgroup;
   if (!address) return 0;
@@ -169,7 +175,7 @@ static long check_slot(__u32 slot, struct round* round) {
 
   if (!watch || !subject) return 1;
   line = *(volatile __u64*)&watch->line;
-  if (!line || (slot != ABI_WATCH_NODE && !*(volatile __u64*)&subject->memcg)) return 0;
+  if (!line || (slot >= ABI_WATCH_CGROUPS && !*(volatile __u64*)&subject->memcg)) return 0;
   if (round->all || subject->next_check_ns <= round->now) {
     COUNT(usages_read);
     if (!read_usage(slot, subject, &cgroup, &reading.usage)) return 0;
@@ -270,7 +276,7 @@ int charge(void* ctx) {
   int charged_in_full = ARG(ctx, 3) & 0xff;
   struct charge_climb climb = {.counter = ARG(ctx, 0), .failed = charged_in_full ? 0 : pages};
 
-  if (slot_count <= 1) return 0;
+  if (slot_count <= ABI_WATCH_CGROUPS) return 0;
   bpf_loop(TREE_LEVELS, check_level, &climb, 0);
   if (climb.counter) COUNT_FAILURE(depth);
   return 0;

@@ -10,9 +10,15 @@
 
 #include "bpf/abi/assert.h"
 
-/* Slot 0 is the node; the others are cgroups. */
+/* Slot 0 is the node's working set, slot 1 its memory outside of MemAvailable; the others are
+ * cgroups. */
 #define ABI_WATCH_NODE 0
-#define ABI_WATCH_SLOTS 512
+#define ABI_WATCH_TAKEN 1
+#define ABI_WATCH_CGROUPS 2
+#define ABI_WATCH_SLOTS 513
+
+/* In place of a cgroup's id (0: the node): slot 1. */
+#define ABI_TAKEN_ID (~0ULL)
 
 /*
  * One slot of the memory-mapped array `watches`. One word holds both the line and whether it is
@@ -36,7 +42,7 @@ struct abi_reading {
  */
 struct abi_readings {
   __u64 sequence;
-  __u64 cgroup;               /* id of the subject that was read; 0: the node */
+  __u64 cgroup;               /* id of the subject that was read; 0, ABI_TAKEN_ID: the node */
   struct abi_reading below;   /* the last one below the line that was armed then */
   struct abi_reading reached; /* the last one at or above it */
 };
@@ -61,7 +67,19 @@ struct abi_node_usage {
   __u64 anon;
   __u64 inactive_file;
   __u64 free;
+  /* As MemAvailable of /proc/meminfo, from these counters and the zones' watermarks (mm/show_mem.c
+   * si_mem_available()); ABI_NOT_AVAILABLE if this kernel does not show all of them. */
+  __u64 available;
 };
+
+#define ABI_NOT_AVAILABLE (~0ULL)
+
+/* The amount that slot 1 is compared with grows as `available` falls. */
+#define ABI_TAKEN_ORIGIN (1ULL << 62)
+
+static inline __u64 abi_node_taken(__u64 available) {
+  return ABI_TAKEN_ORIGIN - available;
+}
 
 /* The node's counter that slot 0 is compared with: kubelet's working set, floored at 0. */
 static inline __u64 abi_node_working_set(const struct abi_node_usage* usage) {
@@ -73,6 +91,6 @@ static inline __u64 abi_node_working_set(const struct abi_node_usage* usage) {
 ABI_ASSERT(sizeof(struct abi_watch) == 8, "abi_watch is one word");
 ABI_ASSERT(sizeof(struct abi_readings) == 64, "abi_readings has no hidden padding");
 ABI_ASSERT(sizeof(struct abi_relation) == 32, "abi_relation has no hidden padding");
-ABI_ASSERT(sizeof(struct abi_node_usage) == 40, "abi_node_usage has no hidden padding");
+ABI_ASSERT(sizeof(struct abi_node_usage) == 48, "abi_node_usage has no hidden padding");
 
 #endif

@@ -102,6 +102,118 @@ static __always_inline __u64 walk_zones(__u64 pgdat) {
   return walk.free;
 }
 
+/* More than a kernel has kinds of zones (MAX_NR_ZONES). */
+#define ZONE_KINDS 8
+
+struct available_walk {
+  __u64 zoneref; /* address of the first one */
+  __u64 free;
+  __u64 reserve; /* pages that no process may use */
+  __u64 low;     /* sum of the low watermarks */
+};
+
+static __always_inline __u64 to_bytes(long pages) {
+  return pages > 0 ? (__u64)pages << page_shift : 0;
+}
+
+/* What the kernel keeps back of a zone (mm/page_alloc.c calculate_totalreserve_pages()). */
+static __always_inline __u64 reserve_of(struct zone* zone, __u64 high) {
+  long reserves[ZONE_KINDS] = {};
+  __u32 size = bpf_core_field_size(struct zone, lowmem_reserve);
+  __u64 managed = to_bytes(BPF_CORE_READ(zone, managed_pages.counter));
+  __u64 reserve = 0;
+
+  if (size > sizeof(reserves)) size = sizeof(reserves);
+  if (bpf_probe_read_kernel(reserves, size,
+                            (void*)zone + bpf_core_field_offset(struct zone, lowmem_reserve)))
+    COUNT_FAILURE(read);
+  for (int i = 0; i < ZONE_KINDS; ++i) {
+    if (to_bytes(reserves[i]) > reserve) reserve = to_bytes(reserves[i]);
+  }
+  reserve += high;
+  return reserve < managed ? reserve : managed;
+}
+
+static __always_inline __u64 watermark(struct zone* zone, int index) {
+  return pages_at((__u64)zone, bpf_core_field_offset(struct zone, _watermark), index);
+}
+
+static long visit_zone_reserve(__u32 i, struct available_walk* walk) {
+  struct zoneref* ref = (void*)(walk->zoneref + i * bpf_core_type_size(struct zoneref));
+  struct zone* zone = BPF_CORE_READ(ref, zone);
+
+  if (!zone) return 1;
+  if (!bpf_core_enum_value_exists(enum zone_stat_item, NR_FREE_PAGES) ||
+      !bpf_core_enum_value_exists(enum zone_watermarks, WMARK_LOW) ||
+      !bpf_core_enum_value_exists(enum zone_watermarks, WMARK_HIGH))
+    return 1;
+  walk->free += pages_at((__u64)zone, bpf_core_field_offset(struct zone, vm_stat),
+                         bpf_core_enum_value(enum zone_stat_item, NR_FREE_PAGES));
+  walk->low += watermark(zone, bpf_core_enum_value(enum zone_watermarks, WMARK_LOW)) +
+               to_bytes(BPF_CORE_READ(zone, watermark_boost));
+  walk->reserve +=
+      reserve_of(zone, watermark(zone, bpf_core_enum_value(enum zone_watermarks, WMARK_HIGH)));
+  return 0;
+}
+
+struct reclaimable_sum {
+  __u64 files;
+  __u64 kernel;
+};
+
+static long add_reclaimable(__u32 nid, struct reclaimable_sum* sum) {
+  __u64 pgdat;
+
+  if (nid >= NUMA_NODES) return 1;
+  pgdat = node_pgdats[nid];
+  if (!pgdat) return 0;
+  ADD_NODE_STAT(sum->files, pgdat, NR_ACTIVE_FILE);
+  ADD_NODE_STAT(sum->files, pgdat, NR_INACTIVE_FILE);
+  ADD_NODE_STAT(sum->kernel, pgdat, NR_SLAB_RECLAIMABLE_B);
+  ADD_NODE_STAT(sum->kernel, pgdat, NR_KERNEL_MISC_RECLAIMABLE);
+  return 0;
+}
+
+static __always_inline int available_counters_exist(void) {
+  return bpf_core_enum_value_exists(enum zone_stat_item, NR_FREE_PAGES) &&
+         bpf_core_enum_value_exists(enum node_stat_item, NR_ACTIVE_FILE) &&
+         bpf_core_enum_value_exists(enum node_stat_item, NR_INACTIVE_FILE) &&
+         bpf_core_enum_value_exists(enum node_stat_item, NR_SLAB_RECLAIMABLE_B) &&
+         bpf_core_enum_value_exists(enum node_stat_item, NR_KERNEL_MISC_RECLAIMABLE) &&
+         bpf_core_enum_value_exists(enum zone_watermarks, WMARK_LOW) &&
+         bpf_core_enum_value_exists(enum zone_watermarks, WMARK_HIGH) &&
+         bpf_core_field_exists(struct zone, _watermark) &&
+         bpf_core_field_exists(struct zone, watermark_boost) &&
+         bpf_core_field_exists(struct zone, lowmem_reserve) &&
+         bpf_core_field_exists(struct zone, managed_pages) &&
+         bpf_core_field_size(struct zone, lowmem_reserve) <= ZONE_KINDS * sizeof(long);
+}
+
+/* Of the amount, what can be reclaimed: as much as the low watermarks is assumed to be needed. */
+static __always_inline __u64 without_needed(__u64 amount, __u64 low) {
+  return amount - (amount / 2 < low ? amount / 2 : low);
+}
+
+/* Sums over the zones that `any` leads to, and over node_pgdats. */
+static __always_inline __u64 read_available(__u64 any) {
+  struct available_walk walk = {
+      .zoneref = any + bpf_core_field_offset(struct pglist_data, node_zonelists) +
+                 bpf_core_field_offset(struct zonelist, _zonerefs),
+  };
+  struct reclaimable_sum sum = {};
+  __u64 available;
+
+  if (!any || !available_counters_exist()) return ABI_NOT_AVAILABLE;
+  if (bpf_loop(NUMA_NODES * 8, visit_zone_reserve, &walk, 0) < 0 ||
+      bpf_loop(NUMA_NODES, add_reclaimable, &sum, 0) < 0) {
+    COUNT_FAILURE(timer);
+    return ABI_NOT_AVAILABLE;
+  }
+  available =
+      walk.free + without_needed(sum.files, walk.low) + without_needed(sum.kernel, walk.low);
+  return available > walk.reserve ? available - walk.reserve : 0;
+}
+
 struct root_walk {
   struct mem_cgroup* memcg;
 };

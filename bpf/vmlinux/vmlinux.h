@@ -186,11 +186,23 @@ struct oom_control {
 
 /* include/linux/mmzone.h */
 enum lru_list { LRU_INACTIVE_FILE, LRU_ACTIVE_FILE, NR_LRU_LISTS };
-enum node_stat_item { NR_INACTIVE_FILE, NR_ANON_MAPPED, NR_FILE_PAGES };
+enum node_stat_item {
+  NR_INACTIVE_FILE,
+  NR_ACTIVE_FILE,
+  NR_SLAB_RECLAIMABLE_B,
+  NR_ANON_MAPPED,
+  NR_FILE_PAGES,
+  NR_KERNEL_MISC_RECLAIMABLE
+};
 enum zone_stat_item { NR_FREE_PAGES };
+enum zone_watermarks { WMARK_LOW, WMARK_HIGH };
 
 struct zone {
+  unsigned long _watermark[1];
+  unsigned long watermark_boost;
+  long lowmem_reserve[1];
   struct pglist_data* zone_pgdat;
+  atomic_long_t managed_pages;
   atomic_long_t vm_stat[1];
 };
 

@@ -63,6 +63,17 @@ TEST_F(CoreIdle, DoesNotPollWhatTheKernelWatches) {
   EXPECT_TRUE(poll_.armed.empty());
 }
 
+TEST_F(CoreIdle, PollsOnlyWhatTheKernelDoesNotSee) {
+  make_pod("/pods/a");
+  make_pod("/pods/b");
+  bpf_.unseen = "/pods/b";
+  const test::ManualClock clock;
+  start(clock, true);
+  EXPECT_EQ(bpf_.armed.size(), 2U);
+  ASSERT_EQ(poll_.armed.size(), 1U);
+  EXPECT_EQ(poll_.armed.front().path, "/pods/b");
+}
+
 TEST_F(CoreIdle, PollsAllIfTheKernelRejectsALine) {
   make_pod("/pods/a");
   bpf_.problems = {"/pods/a: not watched by BPF"};

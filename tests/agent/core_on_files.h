@@ -28,6 +28,7 @@ class FakeSource final : public sources::Source {
     armed.assign(lines.begin(), lines.end());
     return problems;
   }
+  [[nodiscard]] bool covers(const Line& line) const override { return line.path != unseen; }
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override {
     wakes.push_back(Wake{reported, at.value_or(now), {}, {}});
   }
@@ -37,6 +38,7 @@ class FakeSource final : public sources::Source {
 
   std::vector<Line> armed;
   std::vector<std::string> problems;
+  std::string unseen;  // path
   WakeSource reported = WakeSource::workload_change;
   std::optional<MonotonicTime> at;
 

@@ -20,6 +20,7 @@
 #include <sstream>
 
 #include "integration/bpf_events.h"
+#include "kernel/memory_files.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
 #include "support/temp_tree.h"
@@ -53,6 +54,8 @@ struct NodeFiles {
   std::int64_t anon = vmstat_bytes("nr_anon_pages");
   std::int64_t inactive_file = vmstat_bytes("nr_inactive_file");
   std::int64_t free = vmstat_bytes("nr_free_pages");
+  std::int64_t available =
+      kernel::parse_meminfo(read_text("/proc/meminfo")).value().available.value().count;
 };
 
 // Field `key` of a "key value" file of a cgroup.
@@ -155,8 +158,12 @@ TEST_F(BpfProgramsTest, AllForcedOffStillWorks) {
   EXPECT_FALSE(programs->stall({}).ok());
 }
 
-TEST_F(BpfProgramsTest, NodeUsageMatchesVmstat) {
+TEST_F(BpfProgramsTest, NodeUsageMatchesVmstatAndMeminfo) {
   BpfPrograms& programs = all_programs();
+  const auto& timer = programs.reports()[static_cast<std::size_t>(Feature::bpf_timer)];
+  EXPECT_THAT(timer.evidence, testing::HasSubstr(programs.shows_available()
+                                                     ? "it watches MemAvailable"
+                                                     : "MemAvailable is polled: it differs by"));
   // Other processes allocate meanwhile: each figure must lie between the readings of the file
   // before and after, give or take the per-CPU deltas between reads.
   constexpr std::int64_t kSlack = 4 << 20;
@@ -173,7 +180,9 @@ TEST_F(BpfProgramsTest, NodeUsageMatchesVmstat) {
     if (between(before.file, usage->file, after.file) &&
         between(before.anon, usage->anon, after.anon) &&
         between(before.inactive_file, usage->inactive_file, after.inactive_file) &&
-        between(before.free, usage->free, after.free)) {
+        between(before.free, usage->free, after.free) &&
+        (!programs.shows_available() ||
+         between(before.available, usage->available, after.available))) {
       ++agreed;
     }
   }

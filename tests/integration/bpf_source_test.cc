@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "integration/bpf_events.h"
+#include "kernel/memory_files.h"
 #include "support/child.h"
+#include "support/temp_tree.h"
 
 namespace forestall::test {
 namespace {
@@ -162,6 +164,51 @@ TEST_F(BpfSourceTest, TheNodeLineIsPlacedByHeadroom) {
     }
   }
   EXPECT_TRUE(reported.has_value());
+}
+
+// Where swap counts too, the line is on the node's working set, and is polled besides.
+TEST_F(BpfSourceTest, ALineOnMemAvailableIsReportedInItsOwnAmount) {
+  if (!programs_.shows_available()) {
+    GTEST_SKIP() << "not applicable: MemAvailable of this host is not what its zones have; runs in "
+                    "the guests";
+  }
+  const auto meminfo = kernel::parse_meminfo(read_text("/proc/meminfo")).value();
+  Line left;
+  left.signal = Signal::memory_until_oom;
+  left.path = "/";
+  left.capacity = *meminfo.total;
+  left.headroom = mib(96);
+  left.floor_line = *meminfo.total - *meminfo.available + left.headroom;
+  ASSERT_TRUE(source_.covers(left));
+  left.with_swap = true;
+  EXPECT_FALSE(source_.covers(left));
+  left.with_swap = false;
+  Hog hog(scratch_, path_, mib(8));
+  arm(left);
+  hog.grow(mib(320));
+  const MonotonicTime end = clock_.now() + kLong;
+  std::optional<Wake> reported;
+  while (!reported && clock_.now() < end) {
+    pollfd ring{source_.fd(), POLLIN, 0};
+    ::poll(&ring, 1, 1000);
+    std::vector<Wake> wakes;
+    source_.drain(clock_.now(), wakes);
+    for (const Wake& wake : wakes) {
+      if (wake.source == WakeSource::usage_timer) reported = wake;
+    }
+  }
+  ASSERT_TRUE(reported.has_value());
+  EXPECT_FALSE(reported->cgroup.has_value());
+  // Other processes take and return memory between the reading and the line.
+  constexpr Bytes kOthers = mib(32);
+  EXPECT_GE(*reported->usage, left.floor_line - kOthers);
+  const auto seen = source_.take_crossings();
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].cgroup, CgroupId{});
+  EXPECT_EQ(seen[0].measured, SourceReadings::Measured::not_left);
+  EXPECT_LE(seen[0].before.at, seen[0].after->at);
+  EXPECT_LE(seen[0].after->amount, *reported->usage);
+  ASSERT_TRUE(hog.wait_grown());
 }
 
 TEST_F(BpfSourceTest, AGoneCgroupIsANoteAndTakesNoOtherLineWithIt) {

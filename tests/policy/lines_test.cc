@@ -119,6 +119,12 @@ TEST(LinesTest, UntilOomIsPlacedByItsHeadroom) {
   EXPECT_EQ(found[0].usage_line, *observation.node.usage + mib(336));
   EXPECT_EQ(found[0].floor_line, gib(3) - mib(64));
   EXPECT_EQ(found[0].capacity, gib(3));
+  EXPECT_TRUE(found[0].with_swap);
+  observation.node.swap_total.reset();
+  observation.node.swap_free.reset();
+  for (const Line& line : lines(config, observation)) EXPECT_TRUE(line.with_swap);
+  observation.node.swap_total = observation.node.swap_free = Bytes{0};
+  EXPECT_FALSE(lines(config, observation).at(0).with_swap);
   observation.node.usage.reset();
   EXPECT_TRUE(lines(config, observation).empty());
 }

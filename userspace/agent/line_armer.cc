@@ -51,18 +51,18 @@ std::vector<Line> LineArmer::arm(const Config& config, const Observation& observ
   lines = armable(std::move(lines));
   std::vector<std::string> problems;
   for (const SourceNote& note : observation.notes) problems.push_back(ProblemLog::text_of(note));
-  bool watched = false;  // every line, by the kernel
-  // Lines that no counter of the BPF programs shows.
-  std::vector<Line> unseen;
-  std::ranges::copy_if(lines, std::back_inserter(unseen), [](const Line& line) {
-    return row_of(line.signal).watch == SignalWatch::meminfo;
-  });
+  bool watched = false;      // every line, by the kernel
+  std::vector<Line> unseen;  // by the BPF programs
   const auto capacity_lines = policy::capacity_lines(decision);
   for (sources::Source* source : sources_) {
     source->watch(capacity_lines, now);
     const bool polls = source->feature() == Feature::poll;
     auto armed = source->arm(polls && watched ? unseen : lines, now);
-    if (source->feature() == Feature::bpf) watched = has_usage_events_ && armed && armed->empty();
+    if (source->feature() == Feature::bpf) {
+      watched = has_usage_events_ && armed && armed->empty();
+      std::ranges::copy_if(lines, std::back_inserter(unseen),
+                           [&](const Line& line) { return !source->covers(line); });
+    }
     if (!armed) {
       problems.push_back(std::string(to_string(source->feature())) + ": " + armed.error().text());
       continue;

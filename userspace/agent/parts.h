@@ -62,7 +62,8 @@ struct Parts {
   // A source reports new cgroups. Without one, the tree is rescanned when candidates are needed.
   bool has_cgroup_events = false;
   // Feature::bpf_timer is in use: while the source that has it could arm every line, nothing is
-  // polled but memory.untilOom. REQUIRES: that source comes before those that poll.
+  // polled but what it does not cover (Source::covers()). REQUIRES: it comes before those that
+  // poll.
   bool has_usage_events = false;
 };
 

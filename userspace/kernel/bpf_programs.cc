@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <forestall_bpf.skel.h>
@@ -12,6 +13,8 @@
 #include <bit>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -19,6 +22,8 @@
 #include "kernel/bpf_counters.h"
 #include "kernel/bpf_loader.h"
 #include "kernel/bpf_run.h"
+#include "kernel/held_file.h"
+#include "kernel/memory_files.h"
 
 namespace forestall::kernel {
 namespace {
@@ -29,6 +34,11 @@ void clear(const bpf_map* map) {
   const int fd = bpf_map__fd(map);
   while (bpf_map_get_next_key(fd, nullptr, key.data()) == 0) bpf_map_delete_elem(fd, key.data());
 }
+
+constexpr const char* kMeminfo = "/proc/meminfo";
+// Tries to find MemAvailable as the file shows it, while memory moves.
+constexpr int kCompareTries = 10;
+constexpr Bytes kAvailableSlack = mib(4);
 
 // Tries to copy the readings of a slot while the timer may write them. It takes nanoseconds.
 constexpr int kCopyTries = 8;
@@ -75,6 +85,22 @@ class MappedLines {
   MappedSlots<abi_watch> slots_;
 };
 
+Result<Bytes> available_by_file() {
+  const HeldFile file = TRY(HeldFile::open(AT_FDCWD, kMeminfo, kMeminfo));
+  std::string text;
+  const std::string_view all = TRY(file.read(text));
+  const Meminfo meminfo = TRY(parse_meminfo(all));
+  if (!meminfo.available) return error("/proc/meminfo has none");
+  return *meminfo.available;
+}
+
+// Nullopt: it is a cgroup.
+std::optional<std::size_t> slot_of_node(CgroupId subject) {
+  if (subject == CgroupId{}) return ABI_WATCH_NODE;
+  if (subject == kNodeTaken) return ABI_WATCH_TAKEN;
+  return std::nullopt;
+}
+
 // A copy that the timer did not write meanwhile; nullopt if it always did.
 std::optional<abi_readings> copy_of(const abi_readings& shared) {
   constexpr std::size_t kWords = sizeof(abi_readings) / sizeof(__u64);
@@ -112,15 +138,20 @@ class BpfPrograms::Loaded {
   BpfRing ring;
   std::function<void(const abi_event&)> visitor;
   bool node_found = false;
+  bool available_found = false;  // MemAvailable, by the programs
 
  private:
-  // A subject that has a slot; the node is always slot 0.
+  // A subject that has a slot; those of the node are always the same.
   struct WatchSlot {
     CgroupId cgroup;
     std::size_t slot = 0;
     bool resolved = false;
   };
 
+  void compare_available();
+  // Whether the programs find what /proc/meminfo shows.
+  [[nodiscard]] Result<void> available_by_programs() const;
+  [[nodiscard]] bool shows(CgroupId node) const;
   [[nodiscard]] bool same_subjects(std::span<const BpfWatch> watches) const;
   Result<void> take_subjects(std::span<const BpfWatch> watches);
   [[nodiscard]] bool resolve(const BpfWatch& watch, std::size_t slot) const;
@@ -151,7 +182,43 @@ Result<void> BpfPrograms::Loaded::start() {
   const int found = TRY(run_program(skeleton->progs.setup));
   if (found == 1) return error("BPF setup: the root memory cgroup was not found");
   node_found = found == 0;
+  if (node_found) compare_available();
   return {};
+}
+
+// Some kernels of virtual machines count memory of a balloon as available that no zone has.
+void BpfPrograms::Loaded::compare_available() {
+  const auto timer = std::ranges::find(reports, Feature::bpf_timer, &FeatureReport::feature);
+  if (timer == reports.end() || timer->state != FeatureState::in_use) return;
+  const auto compared = available_by_programs();
+  available_found = compared.ok();
+  timer->evidence += compared.ok() ? "; it watches MemAvailable"
+                                   : "; MemAvailable is polled: " + compared.error().text();
+}
+
+Result<void> BpfPrograms::Loaded::available_by_programs() const {
+  Bytes apart{0};
+  for (int i = 0; i < kCompareTries; ++i) {
+    abi_node_usage usage{};
+    const Bytes before = TRY(available_by_file());
+    if (TRY(run_program(skeleton->progs.sample_node, usage)) != 0 ||
+        usage.available == ABI_NOT_AVAILABLE) {
+      return error("this kernel does not have all of its counters");
+    }
+    const Bytes after = TRY(available_by_file());
+    const Bytes found{static_cast<std::int64_t>(usage.available)};
+    if (found + kAvailableSlack >= std::min(before, after) &&
+        found <= std::max(before, after) + kAvailableSlack) {
+      return {};
+    }
+    apart = std::max(found - after, after - found);
+  }
+  return error("it differs by " + std::to_string(apart.count >> 20) +
+               " MiB from the counters of the zones");
+}
+
+bool BpfPrograms::Loaded::shows(CgroupId node) const {
+  return node == kNodeTaken ? available_found : node_found;
 }
 
 bool BpfPrograms::Loaded::same_subjects(std::span<const BpfWatch> watches) const {
@@ -174,12 +241,16 @@ Result<void> BpfPrograms::Loaded::take_subjects(std::span<const BpfWatch> watche
   clear(skeleton->maps.relations);
   clear(skeleton->maps.charged);
   subjects_.clear();
-  std::size_t next = ABI_WATCH_NODE + 1;
+  std::size_t next = ABI_WATCH_CGROUPS;
+  bool related = false;  // the node
   for (const BpfWatch& watch : watches) {
-    const bool is_node = watch.cgroup.inode == 0;
-    subjects_.push_back({watch.cgroup, is_node ? ABI_WATCH_NODE : next, is_node && node_found});
-    if (!is_node) ++next;
-    if (!is_node || !node_found) continue;
+    if (const auto slot = slot_of_node(watch.cgroup)) {
+      subjects_.push_back({watch.cgroup, *slot, shows(watch.cgroup)});
+    } else {
+      subjects_.push_back({watch.cgroup, next++, false});
+      continue;
+    }
+    if (!node_found || std::exchange(related, true)) continue;
     const __u64 node = 0;
     abi_relation relation{};
     relation.slot = ABI_WATCH_NODE;
@@ -196,7 +267,7 @@ Result<void> BpfPrograms::Loaded::take_subjects(std::span<const BpfWatch> watche
 }
 
 bool BpfPrograms::Loaded::arm(const BpfWatch& watch, WatchSlot& subject) {
-  if (!subject.resolved && subject.slot != ABI_WATCH_NODE && subject.slot < ABI_WATCH_SLOTS) {
+  if (!subject.resolved && subject.slot >= ABI_WATCH_CGROUPS && subject.slot < ABI_WATCH_SLOTS) {
     subject.resolved = resolve(watch, subject.slot);
   }
   if (!subject.resolved) return false;
@@ -222,14 +293,14 @@ Result<std::vector<std::size_t>> BpfPrograms::Loaded::watch(std::span<const BpfW
   // Arms the node before it resolves the others: resolving hundreds takes a while, and
   // take_subjects() has disarmed the node. A failure leaves the timer owed until the end.
   for (std::size_t i = 0; i < watches.size(); ++i) {
-    if (subjects_[i].slot == ABI_WATCH_NODE) static_cast<void>(arm(watches[i], subjects_[i]));
+    if (subjects_[i].slot < ABI_WATCH_CGROUPS) static_cast<void>(arm(watches[i], subjects_[i]));
   }
   static_cast<void>(start_owed_timer());
   std::vector<std::size_t> unresolved;
   for (std::size_t i = 0; i < watches.size(); ++i) {
     // If the node's line fired meanwhile, its event is in the ring; the next call arms it again.
-    const bool found =
-        subjects_[i].slot == ABI_WATCH_NODE ? subjects_[i].resolved : arm(watches[i], subjects_[i]);
+    const bool found = subjects_[i].slot < ABI_WATCH_CGROUPS ? subjects_[i].resolved
+                                                             : arm(watches[i], subjects_[i]);
     if (!found) unresolved.push_back(i);
   }
   TRY(start_owed_timer());
@@ -298,6 +369,10 @@ Result<std::vector<std::size_t>> BpfPrograms::watch(std::span<const BpfWatch> wa
   std::vector<std::size_t> all(watches.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   return all;
+}
+
+bool BpfPrograms::shows_available() const {
+  return loaded_->skeleton && loaded_->available_found;
 }
 
 abi_readings BpfPrograms::last_readings(CgroupId cgroup) const {

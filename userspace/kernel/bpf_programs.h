@@ -28,10 +28,13 @@
 
 namespace forestall::kernel {
 
+// In place of a cgroup: the node's memory outside of MemAvailable (abi_node_taken).
+inline constexpr CgroupId kNodeTaken{ABI_TAKEN_ID};
+
 // One line to arm in the kernel, compared with the kernel's own counter of the subject:
 // memory.usage of a cgroup; file + anon - inactive_file of the node (abi_node_working_set).
 struct BpfWatch {
-  CgroupId cgroup;     // inode 0: the node
+  CgroupId cgroup;     // inode 0: the node; or kNodeTaken
   int cgroup_fd = -1;  // its directory in the memory hierarchy, not owned; unused for the node
   Bytes usage_line;    // fire once when usage >= this
 };
@@ -56,11 +59,14 @@ class BpfPrograms {
   // error: the timer could not be started. The lines stay armed, and the next call retries.
   [[nodiscard]] Result<std::vector<std::size_t>> watch(std::span<const BpfWatch> watches);
 
+  // Whether the timer can watch kNodeTaken, and finds the MemAvailable that /proc/meminfo shows.
+  [[nodiscard]] bool shows_available() const;
+
   // The timer's last readings of a watched subject (inode 0: the node), each with begin_ns 0 if
   // there is none. No system call.
   [[nodiscard]] abi_readings last_readings(CgroupId cgroup) const;
 
-  // The kernel's current counters of the node, which slot 0's line is compared with.
+  // The kernel's current counters of the node, which the lines of the node are compared with.
   [[nodiscard]] Result<abi_node_usage> node_usage() const;
 
   // Ring buffer: a pollable descriptor (-1 if `bpf` is not in use), and a drain that never blocks.

@@ -31,6 +31,8 @@ struct Line {
   Bytes usage;  // at the time of the observation
   Bytes capacity;
   bool tune = false;  // the agent may set memory.high on this cgroup
+  // Part of it is free swap, or that is not known: no counter in the kernel shows the amount.
+  bool with_swap = false;
   // How far above the threshold userspace prepares for it (policy/warning.h); 0: not at all.
   Bytes margin = {};
   // A warning line: headroom at which the loop is woken before the threshold, to prepare; above 0

@@ -18,6 +18,10 @@ Bytes margin_of(const Threshold& threshold, Bytes capacity) {
   return prepares && !threshold.own_limits_of ? warning_margin(capacity) : Bytes{0};
 }
 
+bool swap_counts(const NodeSample& node) {
+  return !node.swap_total || *node.swap_total > Bytes{0};
+}
+
 }  // namespace
 
 std::vector<Line> lines(const Config& config, const Observation& observation) {
@@ -51,6 +55,7 @@ std::vector<Line> lines(const Config& config, const Observation& observation) {
                                       // A dry run sets nothing, and memory.high at a soft threshold
                                       // would throttle for its whole grace period.
                                       .tune = threshold.tune && threshold.hard() && !config.dry_run,
+                                      .with_swap = by_meminfo && swap_counts(observation.node),
                                       .margin = margin,
                                       .warning = next_warning(headroom, margin)});
                    });

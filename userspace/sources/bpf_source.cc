@@ -29,11 +29,38 @@ bool is_crossing(std::uint32_t kind) {
   return kind == ABI_EVENT_usage_timer || kind == ABI_EVENT_charge;
 }
 
+bool is_of_node(CgroupId subject) {
+  return subject == CgroupId{} || subject == kernel::kNodeTaken;
+}
+
+bool is_on_meminfo(const Line& line) {
+  return row_of(line.signal).watch == SignalWatch::meminfo;
+}
+
+// What memory moves between a reading and the arming that follows it, without a release.
+constexpr Bytes kDoubt = mib(16);
+
+Bytes bytes_of(std::uint64_t amount) {
+  return Bytes{static_cast<std::int64_t>(amount)};
+}
+
 SourceReadings::Reading reading(std::uint64_t at_ns, std::uint64_t amount) {
   return {from_ns(static_cast<std::int64_t>(at_ns)), Bytes{static_cast<std::int64_t>(amount)}};
 }
 
 }  // namespace
+
+bool BpfSource::has_counter(const Line& line) const {
+  return !line.with_swap && programs_.shows_available();
+}
+
+bool BpfSource::covers(const Line& line) const {
+  return !is_on_meminfo(line) || (has_counter(line) && !doubts_taken_);
+}
+
+CgroupId BpfSource::subject_of(const Line& line) const {
+  return is_on_meminfo(line) && has_counter(line) ? kernel::kNodeTaken : line.cgroup;
+}
 
 std::vector<std::string> BpfSource::take_subjects(const std::map<CgroupId, Line>& lowest) {
   std::vector<std::string> notes;
@@ -41,7 +68,7 @@ std::vector<std::string> BpfSource::take_subjects(const std::map<CgroupId, Line>
   for (const auto& [id, line] : lowest) {
     if (subjects_.contains(id)) continue;
     SubjectState subject;
-    if (id.inode != 0) {
+    if (!is_of_node(id)) {
       Result<kernel::CgroupDir> directory = tree_.open(line.path);
       if (!directory.ok()) {
         notes.push_back(directory.error().text());
@@ -58,33 +85,51 @@ std::vector<std::string> BpfSource::take_subjects(const std::map<CgroupId, Line>
   return notes;
 }
 
-Result<Bytes> BpfSource::place(const SubjectState& subject, const Line& line) {
+void BpfSource::take_observed(std::span<const Line> lines) {
+  working_set_ = {};
+  taken_ = {};
+  for (const Line& line : lines) {
+    if (line.cgroup.inode != 0) continue;
+    if (row_of(line.signal).measure == Measure::working_set) {
+      working_set_.observed = line.floor_line - line.headroom;
+    } else if (subject_of(line) == kernel::kNodeTaken) {
+      taken_.observed = line.floor_line - line.headroom;
+      taken_.shift = line.capacity - bytes_of(ABI_TAKEN_ORIGIN);
+    }
+  }
+}
+
+// The programs sum the node's counters, the observer reads a file, and the two differ by per-CPU
+// remainders. The line is therefore placed relative to the current counter.
+Result<Bytes> BpfSource::place_in_node(CgroupId id, Bytes distance) {
+  const abi_node_usage usage = TRY(programs_.node_usage());
+  const bool taken = id == kernel::kNodeTaken;
+  const Bytes counter =
+      bytes_of(taken ? abi_node_taken(usage.available) : abi_node_working_set(&usage));
+  NodeCounter& node = taken ? taken_ : working_set_;
+  if (node.observed) {
+    const Bytes as_read = counter + node.shift;
+    node.differs = std::max(as_read - *node.observed, *node.observed - as_read);
+    if (taken) doubts_taken_ = as_read + kDoubt < *node.observed;
+  }
+  return counter + distance;
+}
+
+Result<Bytes> BpfSource::place(CgroupId id, const SubjectState& subject, const Line& line) {
   const bool met = line.headroom <= Bytes{0};
   // Already reported and still met: only further growth is reported. The step counts from the last
   // report, so that slow growth adds up.
   const bool still_met = met && subject.met && subject.line.has_value();
   if (still_met && !subject.fired) return *subject.line;
-  if (line.cgroup.inode != 0) {
-    return still_met ? line.usage + kGrowthStep : line.usage_line - line.warning.value_or(Bytes{0});
-  }
-  // The BPF programs sum the node's counters, the observer reads a file, and the two differ by
-  // per-CPU remainders. The line is therefore placed relative to the current counter.
-  const abi_node_usage usage = TRY(programs_.node_usage());
-  const Bytes counter{static_cast<std::int64_t>(abi_node_working_set(&usage))};
-  node_differs_.reset();
-  if (node_observed_)
-    node_differs_ = std::max(counter - *node_observed_, *node_observed_ - counter);
-  return counter + (still_met ? kGrowthStep : line.distance());
+  if (is_of_node(id)) return place_in_node(id, still_met ? kGrowthStep : line.distance());
+  return still_met ? line.usage + kGrowthStep : line.usage_line - line.warning.value_or(Bytes{0});
 }
 
 Result<std::vector<std::string>> BpfSource::arm(std::span<const Line> lines, MonotonicTime) {
   std::map<CgroupId, Line> lowest;
-  node_observed_.reset();
+  take_observed(lines);
   for (const Line& line : lines) {
-    if (line.cgroup.inode == 0 && row_of(line.signal).measure == Measure::working_set) {
-      node_observed_ = line.floor_line - line.headroom;
-    }
-    const auto [entry, fresh] = lowest.try_emplace(line.cgroup, line);
+    const auto [entry, fresh] = lowest.try_emplace(subject_of(line), line);
     if (!fresh && line.distance() < entry->second.distance()) entry->second = line;
   }
   std::vector<std::string> notes = take_subjects(lowest);
@@ -92,7 +137,7 @@ Result<std::vector<std::string>> BpfSource::arm(std::span<const Line> lines, Mon
   std::vector<const Line*> watched;
   for (auto& [id, subject] : subjects_) {
     const Line& line = lowest.at(id);
-    const Result<Bytes> placed = place(subject, line);
+    const Result<Bytes> placed = place(id, subject, line);
     if (!placed.ok()) {
       notes.push_back(placed.error().in(line.path).text());
       continue;
@@ -110,13 +155,17 @@ Result<std::vector<std::string>> BpfSource::arm(std::span<const Line> lines, Mon
 }
 
 void BpfSource::add_crossing(SourceReadings seen, std::vector<SourceReadings>& to) const {
-  if (seen.cgroup.inode == 0) {
+  if (is_of_node(seen.cgroup)) {
     // The counter is not what the observer reads: the line was placed by the difference, which
     // includes what was charged between the two.
-    if (!node_differs_) return;
-    seen.measured = SourceReadings::Measured::working_set;
-    seen.before.amount += *node_differs_;
-    seen.after->amount -= *node_differs_;
+    const bool taken = seen.cgroup == kernel::kNodeTaken;
+    const NodeCounter& node = taken ? taken_ : working_set_;
+    if (!node.differs) return;
+    using Measured = SourceReadings::Measured;
+    seen.cgroup = CgroupId{};
+    seen.measured = taken ? Measured::not_left : Measured::working_set;
+    seen.before.amount += node.shift + *node.differs;
+    seen.after->amount += node.shift - *node.differs;
   }
   to.push_back(seen);
 }
@@ -171,9 +220,10 @@ void BpfSource::drain(MonotonicTime, std::vector<Wake>& wakes) {
     const std::optional<WakeSource> source = wake_source(event.kind);
     if (!source) return;
     Wake wake{*source, from_ns(static_cast<std::int64_t>(event.at_ns)), std::nullopt, std::nullopt};
-    if (event.cgroup != 0) wake.cgroup = CgroupId{event.cgroup};
+    if (!is_of_node(CgroupId{event.cgroup})) wake.cgroup = CgroupId{event.cgroup};
     if (is_crossing(event.kind)) {
-      wake.usage = Bytes{static_cast<std::int64_t>(event.usage)};
+      wake.usage = bytes_of(event.usage);
+      if (event.cgroup == ABI_TAKEN_ID) wake.usage = *wake.usage + taken_.shift;
       take_crossing(event);
     }
     if (event.kind == ABI_EVENT_oom_kill) take_kill(event, paths);

@@ -32,6 +32,10 @@ class BpfSource final : public Source {
   // met wakes the loop once. While it stays met, only further growth by kGrowthStep wakes the loop
   // again; otherwise the loop would spin while it has nothing to do.
   Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) override;
+  // All but lines that count free swap, and those on MemAvailable where the programs cannot compute
+  // it, for which the node's working set is watched. Nor if more was available by the programs at
+  // the last arm() than the agent had read: then memory was freed meanwhile, or they are wrong.
+  [[nodiscard]] bool covers(const Line& line) const override;
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
   // The kernel's OOM kills of all drains since the last call, with the paths that DrainPaths could
   // resolve. Above kKillsMax the oldest are dropped.
@@ -51,16 +55,32 @@ class BpfSource final : public Source {
  private:
   // State of one subject from one arm() to the next.
   struct SubjectState {
-    std::optional<kernel::CgroupDir> directory;  // nullopt: the node
+    std::optional<kernel::CgroupDir> directory;  // nullopt: of the node
     std::optional<Bytes> line;                   // as armed, in the kernel's counter
     bool met = false;                            // at the last arm()
     bool fired = false;                          // since the last arm()
   };
 
+  // One of the node's two subjects, as of the last arm().
+  struct NodeCounter {
+    // What is added to the programs' amount to get what the observer reads.
+    Bytes shift{0};
+    // Its amount as the observer had read it; nullopt: no line has it.
+    std::optional<Bytes> observed;
+    // How far the programs' amount was from it, either way, when its line was placed.
+    std::optional<Bytes> differs;
+  };
+
+  // The subject whose counter the line is placed in.
+  [[nodiscard]] CgroupId subject_of(const Line& line) const;
+  [[nodiscard]] bool has_counter(const Line& line) const;
   // Opens new subjects and closes those without a line; returns those that could not be opened.
   std::vector<std::string> take_subjects(const std::map<CgroupId, Line>& lowest);
-  // Where `line` lies in the kernel's counter; its previous place if it need not move.
-  Result<Bytes> place(const SubjectState& subject, const Line& line);
+  // The lines as the node's counters were observed.
+  void take_observed(std::span<const Line> lines);
+  // Where `line` lies in the kernel's counter of `id`; its previous place if it need not move.
+  Result<Bytes> place(CgroupId id, const SubjectState& subject, const Line& line);
+  [[nodiscard]] Result<Bytes> place_in_node(CgroupId id, Bytes distance);
 
   void take_crossing(const abi_event& event);
   void add_crossing(SourceReadings seen, std::vector<SourceReadings>& to) const;
@@ -70,10 +90,9 @@ class BpfSource final : public Source {
   const kernel::CgroupTree& tree_;
   std::map<CgroupId, SubjectState> subjects_;
   std::vector<OomKillEvent> kills_;
-  // The node's working set at the last arm(), as the observer had read it; nullopt: no line has it.
-  std::optional<Bytes> node_observed_;
-  // How far the node's counter was from it, either way, when its line was placed.
-  std::optional<Bytes> node_differs_;
+  NodeCounter working_set_;
+  NodeCounter taken_;  // of kernel::kNodeTaken
+  bool doubts_taken_ = false;
   std::vector<SourceReadings> crossings_;  // at most two for each subject and arm()
 };
 

@@ -37,6 +37,10 @@ class Source {
   // An error means that the source as a whole is lost.
   virtual Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) = 0;
 
+  // Whether it watches what this line is compared with. A source that does not wakes at a counter
+  // near it at best.
+  [[nodiscard]] virtual bool covers(const Line&) const { return true; }
+
   // Arms lines of capacities, which no kernel counter watches; a source that polls them overrides
   // this.
   virtual void watch(std::span<const CapacityLine>, MonotonicTime) {}

@@ -49,8 +49,8 @@ std::vector<std::string> fair_choice(std::vector<MatchedCgroup> matched, std::si
   return chosen;
 }
 
-// The node and the pods cgroup have slots of their own.
-static_assert(kWatchedCgroupsMax == ABI_WATCH_SLOTS - 2);
+// The pods cgroup has a slot of its own.
+static_assert(kWatchedCgroupsMax == ABI_WATCH_SLOTS - ABI_WATCH_CGROUPS - 1);
 
 std::size_t watched_cgroups_max(std::optional<std::uint32_t> configured) {
   const std::size_t most = std::min(configured.value_or(kWatchedCgroupsMax), kWatchedCgroupsMax);

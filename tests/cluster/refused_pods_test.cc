@@ -76,6 +76,15 @@ TEST_F(RefusedPodsTest, MarksNoLongerAfterErrorsOfTheServer) {
   EXPECT_EQ(mark_of("a"), "");
 }
 
+TEST_F(RefusedPodsTest, AnErrorOfTheServerKeepsTheTimeOfAPod) {
+  for (int i = 0; i < 3; ++i) pods_.add("a", "no", true, clock_.now());
+  pods_.add("a", "500", false, clock_.now());
+  clock_.advance(4 * RefusedPods::kFirst - seconds(1));
+  EXPECT_EQ(mark_of("a"), "500");
+  clock_.advance(seconds(1));
+  EXPECT_EQ(mark_of("a"), "");
+}
+
 TEST_F(RefusedPodsTest, IsBounded) {
   for (std::size_t i = 0; i < RefusedPods::kMax + 5; ++i) {
     pods_.add(std::to_string(i), "no", true, clock_.now());

@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "descheduler/cluster_snapshot.h"
 #include "descheduler/descheduler_policy.h"
@@ -197,36 +198,95 @@ int run(int nodes, int pods, std::string_view plugin) {
   return 0;
 }
 
-// In a process of its own, because the peak of a process does not fall.
-int run_one_size(int nodes) {
+struct Size {
+  int nodes = 0;
+  int pods = 0;
+  double upstream_s = 0;  // CPU time of a plan
+  std::size_t upstream_evictions = 0;
+  double fixed_s = 0;
+  std::size_t fixed_evictions = 0;
+  double peak_mib = 0;
+};
+
+// In a process of its own, because the peak of a process does not fall. Writes a Size to `out`.
+int run_one_size(int nodes, int out) {
   constexpr int kPodsPerNode = 30;
   const auto snapshot = snapshot_of(nodes, nodes * kPodsPerNode);
   if (!snapshot) return 1;
-  fmt::print("{}\t{}", nodes, nodes * kPodsPerNode);
+  Size size{.nodes = nodes, .pods = nodes * kPodsPerNode};
   for (const bool fixed : {false, true}) {
     const auto policy = policy_of({kMeasured, 1}, "{nodeFit: true}", fixed);
     if (!policy) return 1;
     const Stopwatch watch;
     const rebalance::RebalancePlan plan = rebalance::rebalance(*policy, *snapshot);
-    fmt::print("\t{:.3f}\t{}", watch.cpu(), plan.evictions.size());
+    (fixed ? size.fixed_s : size.upstream_s) = watch.cpu();
+    (fixed ? size.fixed_evictions : size.upstream_evictions) = plan.evictions.size();
   }
-  fmt::print("\t{:.0f}\n", peak_mib());
-  return 0;
+  size.peak_mib = peak_mib();
+  return ::write(out, &size, sizeof size) == sizeof size ? 0 : 1;
 }
 
-int run_curve() {
-  fmt::print("nodes\tpods\tupstream_s\tupstream_evictions\tfixed_s\tfixed_evictions\tpeak_mib\n");
+// Nothing: a process failed.
+std::vector<Size> measure_sizes() {
+  std::vector<Size> sizes;
   for (const int nodes : {250, 500, 1000, 2000, 4000, 5000}) {
-    std::fflush(stdout);
+    int ends[2];
+    if (::pipe(ends) != 0) return {};
     const pid_t child = ::fork();
-    if (child == 0) {
-      const int failed = run_one_size(nodes);
-      std::fflush(stdout);
-      ::_exit(failed);
-    }
+    if (child == 0) ::_exit(run_one_size(nodes, ends[1]));
+    ::close(ends[1]);
+    Size size;
+    const bool complete = ::read(ends[0], &size, sizeof size) == sizeof size;
+    ::close(ends[0]);
     int status = 0;
-    if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0) return 1;
+    if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0 || !complete) return {};
+    sizes.push_back(size);
   }
+  return sizes;
+}
+
+void print_table(const std::vector<Size>& sizes) {
+  fmt::print("nodes\tpods\tupstream_s\tupstream_evictions\tfixed_s\tfixed_evictions\tpeak_mib\n");
+  for (const Size& each : sizes) {
+    fmt::print("{}\t{}\t{:.3f}\t{}\t{:.3f}\t{}\t{:.0f}\n", each.nodes, each.pods, each.upstream_s,
+               each.upstream_evictions, each.fixed_s, each.fixed_evictions, each.peak_mib);
+  }
+}
+
+// One line against the nodes, scaled to its own maximum, which its label has.
+void print_line(const std::vector<Size>& sizes, double Size::*value, const char* label,
+                const char* color, int row) {
+  constexpr double kLeft = 40;
+  constexpr double kWidth = 560;
+  constexpr double kBottom = 340;
+  constexpr double kHeight = 260;
+  constexpr int kRow = 18;
+  const double most = sizes.back().*value;
+  fmt::print(R"(<polyline fill="none" stroke="{}" stroke-width="2" points=")", color);
+  for (const Size& each : sizes) {
+    fmt::print("{:.1f},{:.1f} ", kLeft + kWidth * each.nodes / sizes.back().nodes,
+               kBottom - kHeight * each.*value / most);
+  }
+  fmt::print("\"/>\n<text x=\"50\" y=\"{}\" fill=\"{}\">{}: {:.2f} at the right end</text>\n",
+             kRow * (row + 1), color, label, most);
+}
+
+void print_plot(const std::vector<Size>& sizes) {
+  fmt::print(R"(<svg xmlns="http://www.w3.org/2000/svg" width="640" height="380" )"
+             R"(font-family="sans-serif" font-size="13"><rect width="640" height="380" )"
+             R"(fill="white"/><path d="M40 80V340H600" fill="none" stroke="gray"/>)"
+             "\n");
+  print_line(sizes, &Size::upstream_s, "LowNodeUtilization as upstream, CPU s", "#1f77b4", 0);
+  print_line(sizes, &Size::fixed_s, "with all corrections, CPU s", "#d62728", 1);
+  print_line(sizes, &Size::peak_mib, "largest process with the text, MiB", "#2ca02c", 2);
+  fmt::print("<text x=\"600\" y=\"360\" text-anchor=\"end\">{} nodes, {} pods</text></svg>\n",
+             sizes.back().nodes, sizes.back().pods);
+}
+
+int run_curve(bool plot) {
+  const std::vector<Size> sizes = measure_sizes();
+  if (sizes.empty()) return 1;
+  plot ? print_plot(sizes) : print_table(sizes);
   return 0;
 }
 
@@ -242,7 +302,8 @@ int number_of(std::string_view text, int otherwise) {
 int main(int argc, char** argv) {
   constexpr int kNodes = 5000;
   constexpr int kPods = 150'000;
-  if (argc > 1 && std::string_view(argv[1]) == "curve") return forestall::run_curve();
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  if (what == "curve" || what == "plot") return forestall::run_curve(what == "plot");
   const int nodes = argc > 1 ? forestall::number_of(argv[1], kNodes) : kNodes;
   const int pods = argc > 2 ? forestall::number_of(argv[2], kPods) : kPods;
   return forestall::run(nodes, pods, argc > 3 ? argv[3] : "");

@@ -11,6 +11,7 @@
 #include <set>
 #include <tuple>
 
+#include "rebalance/fit_search.h"
 #include "rebalance/node_fit.h"
 #include "world.h"
 
@@ -156,6 +157,31 @@ std::vector<std::pair<double, NodeIndex>> all_rooms(const ClusterView& view, Pod
   }
   std::ranges::sort(rooms);
   return rooms;
+}
+
+// In a cluster of which most nodes are full.
+TEST(FitSearch, FindsWhatAComparisonWithAllNodesFinds) {
+  RoomDice dice(7);
+  const World world = wide_world(dice, 90, 320);
+  for (const Corrections corrections : {Corrections::none(), Corrections::all()}) {
+    ClusterView view(world.snapshot, corrections);
+    const std::vector<NodeIndex> nodes = ready_nodes(view, {});
+    Amounts all;
+    all.at(kCpu) = nanos_of(kCpu, 1'000'000);
+    for (const NodeIndex each : nodes) {
+      if (each % 30 != 0) view.book(each, all);
+    }
+    FitSearch search(view, nodes);
+    int fitting = 0;
+    for (PodIndex i = 0; i < world.snapshot.pods.size(); ++i) {
+      const bool fits = fits_any_other(view, i, nodes);
+      ASSERT_EQ(search.fits_any_other(i), fits) << i;
+      fitting += fits ? 1 : 0;
+      if (i % 9 == 0) view.move(i, nodes[static_cast<std::size_t>(dice.upto(60))]);
+    }
+    EXPECT_GT(fitting, 20);
+    EXPECT_LT(fitting, 300);
+  }
 }
 
 TEST(NodesByUse, KeepsTheOrderWhileNodesMove) {

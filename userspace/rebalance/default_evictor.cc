@@ -65,7 +65,10 @@ bool younger(const ClusterView& view, const ClusterPod& pod, Duration age) {
 }  // namespace
 
 DefaultEvictor::DefaultEvictor(const ClusterView& view, const DefaultEvictorArgs& args)
-    : view_(view), args_(args), fit_nodes_(ready_nodes(view, args.node_selector)) {}
+    : view_(view),
+      args_(args),
+      fit_nodes_(ready_nodes(view, args.node_selector)),
+      fit_search_(view, fit_nodes_) {}
 
 template <typename Refuse>
 void DefaultEvictor::check_filter(PodIndex index, Refuse refuse) const {
@@ -125,7 +128,7 @@ void DefaultEvictor::check_filter(PodIndex index, Refuse refuse) const {
 
 template <typename Refuse>
 void DefaultEvictor::check_pre_eviction(PodIndex index, Refuse refuse) const {
-  if (args_.node_fit && !fits_any_other(view_, index, fit_nodes_) &&
+  if (args_.node_fit && !fit_search_.fits_any_other(index) &&
       !refuse("pod does not fit on any other node because of nodeSelector(s), Taint(s), or nodes "
               "marked as unschedulable")) {
     return;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rebalance/cluster_view.h"
+#include "rebalance/fit_search.h"
 #include "rebalance/plan.h"
 #include "rebalance/policy.h"
 
@@ -45,6 +46,7 @@ class DefaultEvictor {
   const ClusterView& view_;
   const DefaultEvictorArgs& args_;
   std::vector<NodeIndex> fit_nodes_;  // candidates of nodeFit
+  mutable FitSearch fit_search_;      // keeps what it found
 };
 
 }  // namespace forestall::rebalance

@@ -262,6 +262,14 @@ TEST(Evictions, BackOffAfterGarbage) {
   }
 }
 
+// A proxy may answer in place of the API server.
+TEST(Evictions, BackOffAfterAnAcceptanceThatIsNoJson) {
+  for (const char* body : {"", "<html>Log in</html>", "[]", R"({"kind":"Sta)"}) {
+    EXPECT_THAT(Play().run({{200, body}, {201}}), ElementsAre("0 POST", "400 POST", "evicted"))
+        << body;
+  }
+}
+
 TEST(Evictions, AreOneForEachPod) {
   Play play;
   play.evictions.add(kPod, play.now);

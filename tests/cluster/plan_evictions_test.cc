@@ -318,6 +318,16 @@ TEST_F(PlanEvictionsTest, ReadsThePodAfterALostAnswer) {
   EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=evicted", "c=evicted", "d=evicted"));
 }
 
+TEST_F(PlanEvictionsTest, ReadsThePodAfterAnAcceptanceThatIsNoJson) {
+  begin({"a"});
+  EXPECT_EQ(play(200, "<html>Log in</html>"), "a");
+  EXPECT_EQ(play(200, pod_text("uid-a")), "a");
+  EXPECT_EQ(last_.method, "GET");
+  EXPECT_EQ(play(201), "a");
+  EXPECT_EQ(last_.method, "POST");
+  EXPECT_THAT(ended(), ElementsAre("a=evicted"));
+}
+
 TEST_F(PlanEvictionsTest, LeavesAPodWhoseAnswersAreLost) {
   begin({"a", "b", "c"});
   for (int i = 0; i < PlanEvictions::kLostMax; ++i) {

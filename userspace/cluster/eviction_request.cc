@@ -76,6 +76,12 @@ kubernetes::OutgoingRequest pod_request(const PodTarget& pod) {
   return request;
 }
 
+Result<void> check_accepted(std::string_view body) {
+  const auto document = TRY(text::JsonDocument::parse(body));
+  static_cast<void>(TRY(document.root().find("kind")));
+  return {};
+}
+
 Result<bool> is_evicted(std::string_view pod, const std::string& uid) {
   const auto document = TRY(text::JsonDocument::parse(pod));
   const text::JsonValue root = document.root();

@@ -27,6 +27,10 @@ struct PodTarget {
 [[nodiscard]] kubernetes::OutgoingRequest deletion_request(const PodTarget& pod);
 
 [[nodiscard]] kubernetes::OutgoingRequest pod_request(const PodTarget& pod);
+// The body of an answer that accepts an eviction or a deletion. Errors: it is no JSON object. What
+// is between here and the API server may answer in its place, with any code.
+[[nodiscard]] Result<void> check_accepted(std::string_view body);
+
 // Of the pod with this name, as the API server has it: whether it is another one, or terminates.
 // Errors: it is not a pod.
 [[nodiscard]] Result<bool> is_evicted(std::string_view pod, const std::string& uid);

@@ -82,12 +82,14 @@ void Evictions::answered(std::string_view uid, const kubernetes::ResponseHead& h
   const auto found = find(uid);
   if (found == waiting_.end()) return;  // gone() came before the answer
   found->sent = false;
-  if (head.code >= 200 && head.code < 300 && !failure) {
-    problem_.clear();
-    return end(uid, EvictionEnd::evicted);
-  }
-  if (failure && head.code < 300) {
-    problem_ = kubernetes::bounded_text(failure->text());
+  const bool success = head.code >= 200 && head.code < 300;
+  if (success || (failure && head.code < 200)) {
+    const Result<void> accepted = failure ? Result<void>(*failure) : check_accepted(body);
+    if (accepted.ok()) {
+      problem_.clear();
+      return end(uid, EvictionEnd::evicted);
+    }
+    problem_ = kubernetes::bounded_text(accepted.error().text());
     found->not_before = now + found->backoff.next(chance_());
     return;
   }

@@ -114,9 +114,11 @@ void PlanEvictions::answered(std::string_view, const kubernetes::ResponseHead& h
   sent_ = false;
   if (waiting_.empty()) return;
   if (verifies_) return verified(head, body, failure, now);
-  if (!failure && head.code >= 200 && head.code < 300) return end(PlannedEnd::evicted, "");
-  if (failure && head.code < 300) {
-    return lost(kubernetes::bounded_text(failure->text()), true, Duration::zero(), now);
+  const bool success = head.code >= 200 && head.code < 300;
+  if (success || (failure && head.code < 200)) {
+    const Result<void> accepted = failure ? Result<void>(*failure) : check_accepted(body);
+    if (accepted.ok()) return end(PlannedEnd::evicted, "");
+    return lost(kubernetes::bounded_text(accepted.error().text()), true, Duration::zero(), now);
   }
   const kubernetes::ApiStatus status = kubernetes::parse_api_status(head.code, body);
   // Also an error need not mean that the pod was not evicted: a proxy answers 502, for instance.

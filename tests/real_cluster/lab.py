@@ -32,6 +32,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 NODE, NODE_ADDRESS, API_ADDRESS = "node1", "10.99.9.1", "10.99.0.1"
+# Of a proxy before the API server, with the same certificate (proxy.py).
+PROXY_ADDRESS = "10.99.0.2"
 TOKEN = "admin-of-the-lab"
 # What the pods may use together: a small node on a large machine.
 PODS_MEMORY = 1536 << 20
@@ -229,7 +231,7 @@ def private_mounts(folder: pathlib.Path) -> None:
 
 def own_network() -> None:
     run("ip", "link", "set", "lo", "up")
-    for address in (NODE_ADDRESS, API_ADDRESS):
+    for address in (NODE_ADDRESS, API_ADDRESS, PROXY_ADDRESS):
         run("ip", "address", "add", f"{address}/32", "dev", "lo")
 
 
@@ -305,7 +307,7 @@ class Lab:
         self._openssl(*key, "sa.key")
         self._openssl("ec", "-in", "sa.key", "-pubout", "-out", "sa.pub")
         for name, subject, alternatives in (
-            ("server", "/CN=kube-apiserver", f"IP:127.0.0.1,IP:{API_ADDRESS}"),
+            ("server", "/CN=kube-apiserver", f"IP:127.0.0.1,IP:{API_ADDRESS},IP:{PROXY_ADDRESS}"),
             ("kubelet", f"/O=system:nodes/CN=system:node:{NODE}", f"IP:{NODE_ADDRESS},DNS:{NODE}"),
             ("client", "/O=system:masters/CN=apiserver-to-kubelet", "DNS:client"),
         ):

@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ElementTree
 
 import fixture
 from agent_tests import AgentTests
+from fault_tests import FaultTests
 from figures import print_figures
 from fixture import report
 from rebalance_tests import RebalanceTests
@@ -23,7 +24,7 @@ from lab import NODE, Lab, LabError
 started = time.monotonic()
 
 
-class ClusterTest(AgentTests, ReportTests, RebalanceTests, RightsTests):
+class ClusterTest(AgentTests, FaultTests, ReportTests, RebalanceTests, RightsTests):
     """All tests, in the order of their names."""
 
 

@@ -28,7 +28,8 @@ allow() {
     -e '^_ZSt[0-9]+__throw_' \
     -e '^_ZSt(9terminatev|7nothrow)$' \
     -e '^(_Unwind_Resume|__gxx_personality_v0|DW\.ref\.__gxx_personality_v0|__cxa_[a-z_]+)$' \
-    -e '^(__u?(div|mod)ti3|__u?divmodti4|__float(un)?tidf|__libc_single_threaded)$' \
+    -e '^(__u?(div|mod)ti3|__u?divmodti4|__float(un)?tidf|__fix(uns)?dfti)$' \
+    -e '^__libc_single_threaded$' \
     -e '^_ZTVN10__cxxabiv1' \
     -e '^_ZSt8to_chars' \
     -e '^_ZSt[0-9]+_Rb_tree_' \

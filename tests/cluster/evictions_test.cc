@@ -107,6 +107,11 @@ TEST(Evictions, EndWhenTheServerAccepts) {
   for (const int code : {200, 201, 202}) {
     EXPECT_THAT(Play().run({{code}}), ElementsAre("0 POST", "evicted")) << code;
   }
+  for (const char* body :
+       {R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"})",
+        R"({"kind":"Pod","status":{"phase":"Running"}})"}) {
+    EXPECT_THAT(Play().run({{201, body}}), ElementsAre("0 POST", "evicted")) << body;
+  }
 }
 
 TEST(Evictions, EndForAPodThatIsGone) {
@@ -263,8 +268,9 @@ TEST(Evictions, BackOffAfterGarbage) {
 }
 
 // A proxy may answer in place of the API server.
-TEST(Evictions, BackOffAfterAnAcceptanceThatIsNoJson) {
-  for (const char* body : {"", "<html>Log in</html>", "[]", R"({"kind":"Sta)"}) {
+TEST(Evictions, BackOffAfterAnAcceptanceThatIsNone) {
+  for (const char* body : {"", "<html>Log in</html>", "[]", R"({"kind":"Sta)", R"({"kind":1})",
+                           R"({"kind":"Status"})", R"({"kind":"Status","status":"Failure"})"}) {
     EXPECT_THAT(Play().run({{200, body}, {201}}), ElementsAre("0 POST", "400 POST", "evicted"))
         << body;
   }

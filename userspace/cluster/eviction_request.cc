@@ -78,8 +78,10 @@ kubernetes::OutgoingRequest pod_request(const PodTarget& pod) {
 
 Result<void> check_accepted(std::string_view body) {
   const auto document = TRY(text::JsonDocument::parse(body));
-  static_cast<void>(TRY(document.root().find("kind")));
-  return {};
+  const text::JsonValue root = document.root();
+  if (TRY(root.text("kind")) != "Status") return {};
+  const std::string status = TRY(root.text("status"));
+  return status == "Success" ? Result<void>() : error("the answer has the status '" + status + "'");
 }
 
 Result<bool> is_evicted(std::string_view pod, const std::string& uid) {

@@ -14,6 +14,7 @@
 
 #include "integration/memcg_pass.h"
 #include "kernel/cgroup_tree.h"
+#include "sources/held_workloads.h"
 #include "sources/observer.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
@@ -197,6 +198,24 @@ TEST_F(WorkloadPassTest, AWatchedGroupOfThisMomentIsReadByAPass) {
   const Observation both = observer_->sample_subjects({}, SystemClock().now(), removed);
   EXPECT_TRUE(both.node.usage.has_value());
   EXPECT_EQ(both.watched.size(), 1U);
+}
+
+// An evaluation between two turns of sampling: its few cgroups are read from files, and the samples
+// go on by the pass.
+TEST_F(WorkloadPassTest, FewCgroupsTakeNoPassAndEndNone) {
+  for (int i = 0; i < 30; ++i) groups_.child("other" + std::to_string(i));
+  sources::HeldWorkloads workloads(tree_, "/proc");
+  workloads.set_scan(scan_.get());
+  std::vector<SourceNote> notes;
+  EXPECT_FALSE(workloads.pass_for(0, /*urgent=*/true, notes));
+  workloads.begin_samples(30, /*urgent=*/true, notes);
+  ASSERT_NE(workloads.passed(id(paths_[1])), nullptr);
+  EXPECT_FALSE(workloads.pass_for(1, /*urgent=*/true, notes));
+  EXPECT_NE(workloads.passed(id(paths_[1])), nullptr);
+  EXPECT_TRUE(workloads.pass_for(2, /*urgent=*/true, notes));
+  workloads.begin_samples(1, /*urgent=*/true, notes);
+  EXPECT_EQ(workloads.passed(id(paths_[1])), nullptr);
+  EXPECT_THAT(notes, testing::IsEmpty());
 }
 
 // memory.stat of a group misses what its children do while the kernel flushes it, for up to two

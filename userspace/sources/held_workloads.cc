@@ -161,17 +161,22 @@ void HeldWorkloads::set_scan(kernel::MemcgScan* scan) {
   passed_at_.reset();
   pass_again_ = {};
   pass_size_ = 0;
+  pass_failed_ = false;
 }
 
 bool HeldWorkloads::pass_is_cheaper(std::size_t wanted, bool urgent) const {
+  if (urgent && pass_failed_) return false;
   return wanted * kPassGain >= (urgent ? scan_->all().size() : pass_size_);
 }
 
 void HeldWorkloads::begin_samples(std::size_t wanted, bool urgent, std::vector<SourceNote>& notes) {
-  passed_at_.reset();
-  if (scan_ == nullptr || !pass_is_cheaper(wanted, urgent)) return;
+  if (!pass_for(wanted, urgent, notes)) passed_at_.reset();
+}
+
+bool HeldWorkloads::pass_for(std::size_t wanted, bool urgent, std::vector<SourceNote>& notes) {
+  if (scan_ == nullptr || wanted == 0 || !pass_is_cheaper(wanted, urgent)) return false;
   if (!urgent) scan_->renew();
-  pass({}, notes);
+  return pass({}, notes);
 }
 
 bool HeldWorkloads::pass(const kernel::MemcgQuery& query, std::vector<SourceNote>& notes) {
@@ -180,6 +185,7 @@ bool HeldWorkloads::pass(const kernel::MemcgQuery& query, std::vector<SourceNote
   if (scan_ == nullptr || begin < pass_again_) return false;
   const auto passed = scan_->scan(query);
   pass_size_ = scan_->all().size();
+  pass_failed_ = !passed.ok();
   if (passed) {
     passed_at_ = begin;
   } else {
@@ -307,6 +313,7 @@ void HeldWorkloads::continue_from(HeldWorkloads& before) {
   passed_at_ = before.passed_at_;
   pass_again_ = before.pass_again_;
   pass_size_ = before.pass_size_ / 2;
+  pass_failed_ = before.pass_failed_;
   next_ = 0;
   changes_ = before.changes_ + (same ? 0 : 1);
   unread_ += std::exchange(before.unread_, 0);

@@ -47,6 +47,9 @@ class HeldWorkloads {
   // fails, files serve the samples that follow. Without a call they use the last pass. `urgent`: a
   // kill waits for it. Else the number of cgroups is found again if it may have become smaller.
   void begin_samples(std::size_t wanted, bool urgent, std::vector<SourceNote>& notes);
+  // Reads all cgroups if that costs less than the files of `wanted` cgroups do. False: it did not,
+  // and samples that were begun go on as before.
+  [[nodiscard]] bool pass_for(std::size_t wanted, bool urgent, std::vector<SourceNote>& notes);
   // What the last pass read of any cgroup; null: files serve, or it was not read completely.
   [[nodiscard]] const kernel::MemcgUsage* passed(CgroupId cgroup) const;
   // kinds_of() that cgroup, by a pass of its own. All are unset if the pass failed, and on a node
@@ -104,6 +107,7 @@ class HeldWorkloads {
   MonotonicTime pass_again_{};
   // Cgroups of the last pass, halved at each rescan: without a pass it is not known that they left.
   std::size_t pass_size_ = 0;
+  bool pass_failed_ = false;                // the last one: its size is not known
   std::optional<MonotonicTime> passed_at_;  // nullopt: files serve the samples
   OwnPlace self_;
   OwnPlace init_;

@@ -127,9 +127,10 @@ class Observer::Reader {
     filesystems_.refresh(notes);
     return notes;
   }
-  // A pass for `count` cgroups with thresholds, if that costs less than their files do.
-  void begin_subjects(const Wake& wake, std::size_t count, std::vector<SourceNote>& notes);
-  CgroupReader::CgroupReadings read_subject(const CgroupReader& reader,
+  // Whether a pass read the `count` cgroups with thresholds, because it costs less than their
+  // files.
+  bool pass_for(const Wake& wake, std::size_t count, std::vector<SourceNote>& notes);
+  CgroupReader::CgroupReadings read_subject(const CgroupReader& reader, bool passed,
                                             std::vector<SourceNote>& notes);
   void update_subjects(Observation& observation) const;
   void score_workloads(Observation& observation, std::optional<MonotonicTime> since);
@@ -155,17 +156,17 @@ class Observer::Reader {
 
 // memory.stat of v2 waits for a lock that all of its readers take, once for each cgroup. Nothing is
 // urgent at a recheck.
-void Observer::Reader::begin_subjects(const Wake& wake, std::size_t count,
-                                      std::vector<SourceNote>& notes) {
-  if (count == 0) return;
-  held_->workloads().begin_samples(count, wake.source != WakeSource::recheck, notes);
+bool Observer::Reader::pass_for(const Wake& wake, std::size_t count,
+                                std::vector<SourceNote>& notes) {
+  return held_->workloads().pass_for(count, wake.source != WakeSource::recheck, notes);
 }
 
-CgroupReader::CgroupReadings Observer::Reader::read_subject(const CgroupReader& reader,
+CgroupReader::CgroupReadings Observer::Reader::read_subject(const CgroupReader& reader, bool passed,
                                                             std::vector<SourceNote>& notes) {
-  const kernel::MemcgUsage* passed = held_->workloads().passed(reader.cgroup().id());
-  if (passed == nullptr) return reader.read(buffer_, notes);
-  return reader.read_passed(passed->usage, *passed->inactive_file, buffer_, notes);
+  const kernel::MemcgUsage* found =
+      passed ? held_->workloads().passed(reader.cgroup().id()) : nullptr;
+  if (found == nullptr) return reader.read(buffer_, notes);
+  return reader.read_passed(found->usage, *found->inactive_file, buffer_, notes);
 }
 
 Observation Observer::Reader::sample_node(const Wake& wake, MonotonicTime now) {
@@ -173,15 +174,16 @@ Observation Observer::Reader::sample_node(const Wake& wake, MonotonicTime now) {
   observation.at = now;
   observation.wake = wake;
   observation.node = node_.read(buffer_, observation.notes);
-  begin_subjects(wake, held_->watched().size() + (held_->pods() ? 1 : 0), observation.notes);
+  const bool passed =
+      pass_for(wake, held_->watched().size() + (held_->pods() ? 1 : 0), observation.notes);
   if (auto& pods = held_->pods()) {
-    const auto reading = read_subject(*pods, observation.notes);
+    const auto reading = read_subject(*pods, passed, observation.notes);
     if (!reading.removed) observation.pods = to_sample(*pods, reading, 0);
     if (reading.removed) pods.reset();
   }
   std::vector<CgroupId> removed;
   for (const HeldTree::Watched& watched : held_->watched()) {
-    const auto reading = read_subject(*watched.reader, observation.notes);
+    const auto reading = read_subject(*watched.reader, passed, observation.notes);
     if (reading.removed) {
       removed.push_back(watched.reader->cgroup().id());
     } else {
@@ -207,14 +209,15 @@ Observation Observer::Reader::sample_subjects(const Wake& wake, MonotonicTime no
   if (selected(CgroupId{})) observation.node = node_.read(buffer_, observation.notes);
   const auto& pods = held_->pods();
   const auto nodes = std::ranges::count(subjects, CgroupId{});
-  begin_subjects(wake, subjects.size() - static_cast<std::size_t>(nodes), observation.notes);
+  const bool passed =
+      pass_for(wake, subjects.size() - static_cast<std::size_t>(nodes), observation.notes);
   if (pods && selected(pods->cgroup().id())) {
-    const auto reading = read_subject(*pods, observation.notes);
+    const auto reading = read_subject(*pods, passed, observation.notes);
     if (!reading.removed) observation.pods = to_sample(*pods, reading, 0);
   }
   for (const HeldTree::Watched& watched : held_->watched()) {
     if (!selected(watched.reader->cgroup().id())) continue;
-    const auto reading = read_subject(*watched.reader, observation.notes);
+    const auto reading = read_subject(*watched.reader, passed, observation.notes);
     if (reading.removed) continue;
     observation.watched.push_back(to_sample(*watched.reader, reading, watched.threshold));
   }

@@ -211,6 +211,34 @@ TEST_F(BpfSourceTest, ALineOnMemAvailableIsReportedInItsOwnAmount) {
   ASSERT_TRUE(hog.wait_grown());
 }
 
+// An evaluation takes time, in which memory fills.
+TEST_F(BpfSourceTest, WhatIsTakenBeforeTheArmingDoesNotMoveALineOnMemAvailable) {
+  if (!programs_.shows_available()) {
+    GTEST_SKIP() << "not applicable: MemAvailable of this host is not what its zones have; runs in "
+                    "the guests";
+  }
+  Line left;
+  left.signal = Signal::memory_until_oom;
+  left.path = "/";
+  const auto meminfo = kernel::parse_meminfo(read_text("/proc/meminfo")).value();
+  left.capacity = *meminfo.total;
+  left.headroom = mib(96);
+  left.floor_line = *meminfo.total - *meminfo.available + left.headroom;
+  Hog hog(scratch_, path_, mib(8));
+  hog.grow(mib(192));
+  ASSERT_TRUE(hog.wait_grown());
+  arm(left);  // as it was observed before
+  std::vector<Wake> wakes;
+  const MonotonicTime end = clock_.now() + kLong;
+  const auto crossed = [](const Wake& wake) { return wake.source == WakeSource::usage_timer; };
+  while (std::ranges::none_of(wakes, crossed) && clock_.now() < end) {
+    pollfd ring{source_.fd(), POLLIN, 0};
+    ::poll(&ring, 1, 1000);
+    source_.drain(clock_.now(), wakes);
+  }
+  EXPECT_TRUE(std::ranges::any_of(wakes, crossed));
+}
+
 TEST_F(BpfSourceTest, AGoneCgroupIsANoteAndTakesNoOtherLineWithIt) {
   Line gone = line(mib(32));
   gone.path = scratch_.path() + "/never";

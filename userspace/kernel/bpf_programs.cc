@@ -85,10 +85,8 @@ class MappedLines {
   MappedSlots<abi_watch> slots_;
 };
 
-Result<Bytes> available_by_file() {
-  const HeldFile file = TRY(HeldFile::open(AT_FDCWD, kMeminfo, kMeminfo));
-  std::string text;
-  const std::string_view all = TRY(file.read(text));
+Result<Bytes> available_by_file(const HeldFile& file, std::string& buffer) {
+  const std::string_view all = TRY(file.read(buffer));
   const Meminfo meminfo = TRY(parse_meminfo(all));
   if (!meminfo.available) return error("/proc/meminfo has none");
   return *meminfo.available;
@@ -132,6 +130,8 @@ class BpfPrograms::Loaded {
   Skeleton skeleton;
   std::vector<FeatureReport> reports;
   [[nodiscard]] abi_readings last_readings(CgroupId cgroup) const;
+  // REQUIRES: available_found.
+  Result<NodeTaken> node_taken();
 
   std::optional<MappedLines> lines;
   std::optional<MappedSlots<abi_readings>> readings;
@@ -148,9 +148,7 @@ class BpfPrograms::Loaded {
     bool resolved = false;
   };
 
-  void compare_available();
-  // Whether the programs find what /proc/meminfo shows.
-  [[nodiscard]] Result<void> available_by_programs() const;
+  Result<void> compare_available();
   [[nodiscard]] bool shows(CgroupId node) const;
   [[nodiscard]] bool same_subjects(std::span<const BpfWatch> watches) const;
   Result<void> take_subjects(std::span<const BpfWatch> watches);
@@ -159,6 +157,8 @@ class BpfPrograms::Loaded {
   [[nodiscard]] bool arm(const BpfWatch& watch, WatchSlot& subject);
   Result<void> start_owed_timer();
 
+  std::optional<HeldFile> meminfo_;
+  std::string buffer_;
   std::vector<WatchSlot> subjects_;  // in the order of the watches they came from
   // A line was armed and the timer was not started yet. Kept over a failed call: the next call
   // finds the line in place and would not start the timer otherwise.
@@ -182,39 +182,40 @@ Result<void> BpfPrograms::Loaded::start() {
   const int found = TRY(run_program(skeleton->progs.setup));
   if (found == 1) return error("BPF setup: the root memory cgroup was not found");
   node_found = found == 0;
-  if (node_found) compare_available();
-  return {};
+  return node_found ? compare_available() : Result<void>();
 }
 
 // Some kernels of virtual machines count memory of a balloon as available that no zone has.
-void BpfPrograms::Loaded::compare_available() {
+Result<void> BpfPrograms::Loaded::compare_available() {
   const auto timer = std::ranges::find(reports, Feature::bpf_timer, &FeatureReport::feature);
-  if (timer == reports.end() || timer->state != FeatureState::in_use) return;
-  const auto compared = available_by_programs();
-  available_found = compared.ok();
-  timer->evidence += compared.ok() ? "; it watches MemAvailable"
-                                   : "; MemAvailable is polled: " + compared.error().text();
-}
-
-Result<void> BpfPrograms::Loaded::available_by_programs() const {
+  if (timer == reports.end() || timer->state != FeatureState::in_use) return {};
+  meminfo_ = TRY(HeldFile::open(AT_FDCWD, kMeminfo, kMeminfo));
   Bytes apart{0};
-  for (int i = 0; i < kCompareTries; ++i) {
-    abi_node_usage usage{};
-    const Bytes before = TRY(available_by_file());
-    if (TRY(run_program(skeleton->progs.sample_node, usage)) != 0 ||
-        usage.available == ABI_NOT_AVAILABLE) {
-      return error("this kernel does not have all of its counters");
-    }
-    const Bytes after = TRY(available_by_file());
-    const Bytes found{static_cast<std::int64_t>(usage.available)};
-    if (found + kAvailableSlack >= std::min(before, after) &&
-        found <= std::max(before, after) + kAvailableSlack) {
+  for (int i = 0; i < kCompareTries && !available_found; ++i) {
+    const auto taken = node_taken();
+    if (!taken.ok()) {
+      timer->evidence += "; MemAvailable is polled: " + taken.error().text();
       return {};
     }
-    apart = std::max(found - after, after - found);
+    apart = taken->apart();
+    available_found = apart <= kAvailableSlack;
   }
-  return error("it differs by " + std::to_string(apart.count >> 20) +
-               " MiB from the counters of the zones");
+  timer->evidence += available_found ? "; it watches MemAvailable"
+                                     : "; MemAvailable is polled: it differs by " +
+                                           std::to_string(apart.count >> 20) +
+                                           " MiB from the counters of the zones";
+  return {};
+}
+
+// The file last: what is taken in between brings a line that is placed by both nearer.
+Result<NodeTaken> BpfPrograms::Loaded::node_taken() {
+  abi_node_usage usage{};
+  if (TRY(run_program(skeleton->progs.sample_node, usage)) != 0 ||
+      usage.available == ABI_NOT_AVAILABLE) {
+    return error("this kernel does not have all of its counters");
+  }
+  return NodeTaken{Bytes{static_cast<std::int64_t>(abi_node_taken(usage.available))},
+                   TRY(available_by_file(*meminfo_, buffer_))};
 }
 
 bool BpfPrograms::Loaded::shows(CgroupId node) const {
@@ -377,6 +378,11 @@ bool BpfPrograms::shows_available() const {
 
 abi_readings BpfPrograms::last_readings(CgroupId cgroup) const {
   return loaded_->skeleton ? loaded_->last_readings(cgroup) : abi_readings{};
+}
+
+Result<NodeTaken> BpfPrograms::node_taken() {
+  if (!shows_available()) return error("BPF does not compute MemAvailable");
+  return loaded_->node_taken();
 }
 
 Result<abi_node_usage> BpfPrograms::node_usage() const {

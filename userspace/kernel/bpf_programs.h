@@ -31,6 +31,18 @@ namespace forestall::kernel {
 // In place of a cgroup: the node's memory outside of MemAvailable (abi_node_taken).
 inline constexpr CgroupId kNodeTaken{ABI_TAKEN_ID};
 
+// That memory, read by the programs and from /proc/meminfo right after another.
+struct NodeTaken {
+  Bytes counter;    // what a line on kNodeTaken is compared with
+  Bytes available;  // MemAvailable
+
+  // How far the two are from each other, either way.
+  [[nodiscard]] Bytes apart() const {
+    const Bytes by_file = Bytes{static_cast<std::int64_t>(ABI_TAKEN_ORIGIN)} - available;
+    return counter < by_file ? by_file - counter : counter - by_file;
+  }
+};
+
 // One line to arm in the kernel, compared with the kernel's own counter of the subject:
 // memory.usage of a cgroup; file + anon - inactive_file of the node (abi_node_working_set).
 struct BpfWatch {
@@ -66,7 +78,9 @@ class BpfPrograms {
   // there is none. No system call.
   [[nodiscard]] abi_readings last_readings(CgroupId cgroup) const;
 
-  // The kernel's current counters of the node, which the lines of the node are compared with.
+  // REQUIRES: shows_available().
+  [[nodiscard]] Result<NodeTaken> node_taken();
+  // The kernel's current counters of the node, which slot 0's line is compared with.
   [[nodiscard]] Result<abi_node_usage> node_usage() const;
 
   // Ring buffer: a pollable descriptor (-1 if `bpf` is not in use), and a drain that never blocks.

@@ -37,7 +37,7 @@ bool is_on_meminfo(const Line& line) {
   return row_of(line.signal).watch == SignalWatch::meminfo;
 }
 
-// What memory moves between a reading and the arming that follows it, without a release.
+// What memory moves between two readings right after another.
 constexpr Bytes kDoubt = mib(16);
 
 Bytes bytes_of(std::uint64_t amount) {
@@ -86,14 +86,12 @@ std::vector<std::string> BpfSource::take_subjects(const std::map<CgroupId, Line>
 }
 
 void BpfSource::take_observed(std::span<const Line> lines) {
-  working_set_ = {};
-  taken_ = {};
+  node_observed_.reset();
   for (const Line& line : lines) {
     if (line.cgroup.inode != 0) continue;
     if (row_of(line.signal).measure == Measure::working_set) {
-      working_set_.observed = line.floor_line - line.headroom;
+      node_observed_ = line.floor_line - line.headroom;
     } else if (subject_of(line) == kernel::kNodeTaken) {
-      taken_.observed = line.floor_line - line.headroom;
       taken_.shift = line.capacity - bytes_of(ABI_TAKEN_ORIGIN);
     }
   }
@@ -101,18 +99,25 @@ void BpfSource::take_observed(std::span<const Line> lines) {
 
 // The programs sum the node's counters, the observer reads a file, and the two differ by per-CPU
 // remainders. The line is therefore placed relative to the current counter.
-Result<Bytes> BpfSource::place_in_node(CgroupId id, Bytes distance) {
+Result<Bytes> BpfSource::place_working_set(Bytes distance) {
   const abi_node_usage usage = TRY(programs_.node_usage());
-  const bool taken = id == kernel::kNodeTaken;
-  const Bytes counter =
-      bytes_of(taken ? abi_node_taken(usage.available) : abi_node_working_set(&usage));
-  NodeCounter& node = taken ? taken_ : working_set_;
-  if (node.observed) {
-    const Bytes as_read = counter + node.shift;
-    node.differs = std::max(as_read - *node.observed, *node.observed - as_read);
-    if (taken) doubts_taken_ = as_read + kDoubt < *node.observed;
+  const Bytes counter = bytes_of(abi_node_working_set(&usage));
+  working_set_.differs.reset();
+  if (node_observed_) {
+    working_set_.differs = std::max(counter - *node_observed_, *node_observed_ - counter);
   }
   return counter + distance;
+}
+
+// What was taken since the observation brings the line nearer. It fires at once if it is met by
+// now.
+Result<Bytes> BpfSource::place_taken(const Line& line, bool still_met) {
+  const kernel::NodeTaken now = TRY(programs_.node_taken());
+  taken_.differs = now.apart();
+  doubts_taken_ = now.apart() > kDoubt;
+  if (still_met) return now.counter + kGrowthStep;
+  const Bytes taken = line.capacity - now.available;
+  return now.counter + (line.floor_line - line.warning.value_or(Bytes{0}) - taken);
 }
 
 Result<Bytes> BpfSource::place(CgroupId id, const SubjectState& subject, const Line& line) {
@@ -121,7 +126,8 @@ Result<Bytes> BpfSource::place(CgroupId id, const SubjectState& subject, const L
   // report, so that slow growth adds up.
   const bool still_met = met && subject.met && subject.line.has_value();
   if (still_met && !subject.fired) return *subject.line;
-  if (is_of_node(id)) return place_in_node(id, still_met ? kGrowthStep : line.distance());
+  if (id == kernel::kNodeTaken) return place_taken(line, still_met);
+  if (id == CgroupId{}) return place_working_set(still_met ? kGrowthStep : line.distance());
   return still_met ? line.usage + kGrowthStep : line.usage_line - line.warning.value_or(Bytes{0});
 }
 

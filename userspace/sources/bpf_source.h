@@ -33,8 +33,8 @@ class BpfSource final : public Source {
   // again; otherwise the loop would spin while it has nothing to do.
   Result<std::vector<std::string>> arm(std::span<const Line> lines, MonotonicTime now) override;
   // All but lines that count free swap, and those on MemAvailable where the programs cannot compute
-  // it, for which the node's working set is watched. Nor if more was available by the programs at
-  // the last arm() than the agent had read: then memory was freed meanwhile, or they are wrong.
+  // it, for which the node's working set is watched. Nor while the programs and /proc/meminfo
+  // differ by more than memory moves between the two readings.
   [[nodiscard]] bool covers(const Line& line) const override;
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
   // The kernel's OOM kills of all drains since the last call, with the paths that DrainPaths could
@@ -65,9 +65,7 @@ class BpfSource final : public Source {
   struct NodeCounter {
     // What is added to the programs' amount to get what the observer reads.
     Bytes shift{0};
-    // Its amount as the observer had read it; nullopt: no line has it.
-    std::optional<Bytes> observed;
-    // How far the programs' amount was from it, either way, when its line was placed.
+    // How far it was from that, either way, when its line was placed.
     std::optional<Bytes> differs;
   };
 
@@ -80,7 +78,8 @@ class BpfSource final : public Source {
   void take_observed(std::span<const Line> lines);
   // Where `line` lies in the kernel's counter of `id`; its previous place if it need not move.
   Result<Bytes> place(CgroupId id, const SubjectState& subject, const Line& line);
-  [[nodiscard]] Result<Bytes> place_in_node(CgroupId id, Bytes distance);
+  Result<Bytes> place_working_set(Bytes distance);
+  Result<Bytes> place_taken(const Line& line, bool still_met);
 
   void take_crossing(const abi_event& event);
   void add_crossing(SourceReadings seen, std::vector<SourceReadings>& to) const;
@@ -90,6 +89,8 @@ class BpfSource final : public Source {
   const kernel::CgroupTree& tree_;
   std::map<CgroupId, SubjectState> subjects_;
   std::vector<OomKillEvent> kills_;
+  // The node's working set at the last arm(), as the observer had read it; nullopt: no line has it.
+  std::optional<Bytes> node_observed_;
   NodeCounter working_set_;
   NodeCounter taken_;  // of kernel::kNodeTaken
   bool doubts_taken_ = false;

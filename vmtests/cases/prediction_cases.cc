@@ -113,9 +113,13 @@ class Prediction : public testing::Test {
 };
 
 TEST_F(Prediction, MemoryCgroups) {
-  run(50, {},
-      [](ProcessForest&, OomTrials& trials) { return trials.fill_memcg(trials.any_path()); });
-  EXPECT_TRUE(tally_.groups > 0 || test::mounts().v1);
+  constexpr int kRuns = 4;  // in one, no OOM may be of a group that dies as a whole
+  for (int i = 0; i < kRuns && tally_.groups == 0; ++i) {
+    run(50, {},
+        [](ProcessForest&, OomTrials& trials) { return trials.fill_memcg(trials.any_path()); });
+    if (HasFailure() || test::mounts().v1) return;
+  }
+  EXPECT_GT(tally_.groups, 0);
 }
 
 TEST_F(Prediction, LoweredLimits) {

@@ -7,7 +7,7 @@ import os
 import signal
 
 import fixture
-from fixture import AGENTS, PODS, ClusterCase, agent_pod, container_pids, hog, ran_again, report
+from fixture import AGENTS, PODS, ClusterCase, agent_pod, container_pids, hog, report
 from lab import PROXY_ADDRESS, is_ready
 from proxy import ANSWERS, PORT, Proxy
 
@@ -49,6 +49,7 @@ class FaultTests(ClusterCase):
 
     def test_a5_faults_of_the_api_server_delay_no_kill(self) -> None:
         self.create(hog("innocent", 100, 0))
+        innocent = container_pids(fixture.lab.api.get(f"{PODS}/innocent"))
         proxy = Proxy(fixture.lab)
         self.addCleanup(proxy.close)
         self.use_server(PROXY_ADDRESS)
@@ -56,6 +57,9 @@ class FaultTests(ClusterCase):
         for number, fault in enumerate(FAULTS):
             with self.subTest(fault):
                 self.check_fault(proxy, fault, number)
+                self.assertEqual(container_pids(fixture.lab.api.get(f"{PODS}/innocent")), innocent)
         self.wait_until_known()
-        self.assertFalse(ran_again(fixture.lab.api.get(f"{PODS}/innocent")))
-        report("faults of the API server", ", ".join(FAULTS))
+        delays = self.delays()
+        self.assertEqual(len(delays), len(FAULTS))
+        report("crossing to SIGKILL, at most, in each fault of the API server",
+               ", ".join(f"{fault}: {delay} us" for fault, delay in zip(FAULTS, delays)))

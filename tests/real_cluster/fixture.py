@@ -129,17 +129,19 @@ def restarts(pod: dict) -> int:
     return sum(each["restartCount"] for each in pod["status"].get("containerStatuses") or [])
 
 
-def has_run(state: dict) -> bool:
-    """False also for a container that the runtime could not start."""
-    reason = state.get("terminated", {}).get("reason", "ContainerCannotRun")
-    return "running" in state or reason not in ("ContainerCannotRun", "StartError")
+def could_not_start(state: dict) -> bool:
+    """The runtime could not start the container."""
+    reasons = {state.get(kind, {}).get("reason") for kind in ("terminated", "waiting")}
+    return bool(reasons & {"ContainerCannotRun", "StartError", "RunContainerError"})
 
 
 def ran_again(pod: dict) -> bool:
     """Whether a container ran once more after it had ended. A kubelet of 1.20 may create one if the
     deletion comes while it handles the end, and counts that as a restart. It has removed the pod's
-    volumes by then, so the runtime cannot start it."""
-    return any(has_run(each.get("state", {})) and has_run(each.get("lastState", {}))
+    volumes by then, so the runtime cannot start it. A restart that is not seen to have failed so
+    counts as a run."""
+    return any(each["restartCount"] > sum(could_not_start(each.get(state, {}))
+                                          for state in ("state", "lastState"))
                for each in pod["status"].get("containerStatuses") or [])
 
 
@@ -147,7 +149,7 @@ def last_end(pod: dict) -> dict:
     """How the container of the pod ended last; {} if it did not."""
     for each in pod["status"].get("containerStatuses") or []:
         for state in ("state", "lastState"):
-            if "terminated" in each.get(state, {}) and has_run(each[state]):
+            if "terminated" in each.get(state, {}) and not could_not_start(each[state]):
                 return each[state]["terminated"]
     return {}
 
@@ -281,10 +283,13 @@ class ClusterCase(unittest.TestCase):
         self.create(hog(name, *arguments, "wait"))
         self.wait_until_known()
         self.evicted(name, lambda: begin(lab.api.get(f"{PODS}/{name}")))
-        log = lab.kubectl("-n", "forestall", "logs", "ds/forestall")
-        delays = re.findall(r"crossed_to_signalled_at_most_us=(\d+)", log)
-        report(f"{name}: crossing to SIGKILL, at most", f"{delays[-1] if delays else '?'} us")
+        report(f"{name}: crossing to SIGKILL, at most", f"{self.delays()[-1]} us")
         self.assertEqual(restarts(lab.api.get(f"{PODS}/bystander")), 0)
+
+    def delays(self) -> list[int]:
+        """Of each kill of this agent, from the crossing to SIGKILL at most, in us."""
+        log = lab.kubectl("-n", "forestall", "logs", "ds/forestall")
+        return [int(each) for each in re.findall(r"crossed_to_signalled_at_most_us=(\d+)", log)]
 
     def wait_for_usage(self, name: str, size: int) -> None:
         """Waits until the kubelet's statistics of the pod have this size."""

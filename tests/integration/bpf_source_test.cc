@@ -66,6 +66,33 @@ class BpfSourceTest : public BpfSuite {
     return reported;
   }
 
+  // Of memory.untilOom on this node, as of now.
+  [[nodiscard]] static Line line_on_available(Bytes headroom) {
+    const auto meminfo = kernel::parse_meminfo(read_text("/proc/meminfo")).value();
+    Line left;
+    left.signal = Signal::memory_until_oom;
+    left.path = "/";
+    left.capacity = *meminfo.total;
+    left.headroom = headroom;
+    left.floor_line = *meminfo.total - *meminfo.available + headroom;
+    return left;
+  }
+
+  // Of the timer, about no cgroup.
+  std::optional<Wake> wait_for_node_wake() {
+    const MonotonicTime end = clock_.now() + kLong;
+    while (clock_.now() < end) {
+      pollfd ring{source_.fd(), POLLIN, 0};
+      ::poll(&ring, 1, 1000);
+      std::vector<Wake> wakes;
+      source_.drain(clock_.now(), wakes);
+      for (const Wake& wake : wakes) {
+        if (wake.source == WakeSource::usage_timer && !wake.cgroup) return wake;
+      }
+    }
+    return std::nullopt;
+  }
+
   static constexpr Duration kLong = kPatience;
   static constexpr Duration kSilence = std::chrono::milliseconds(200);
 
@@ -152,18 +179,7 @@ TEST_F(BpfSourceTest, TheNodeLineIsPlacedByHeadroom) {
   node.headroom = mib(96);
   arm(node);
   hog.grow(mib(320));
-  const MonotonicTime end = clock_.now() + kLong;
-  std::optional<Wake> reported;
-  while (!reported && clock_.now() < end) {
-    pollfd ring{source_.fd(), POLLIN, 0};
-    ::poll(&ring, 1, 1000);
-    std::vector<Wake> wakes;
-    source_.drain(clock_.now(), wakes);
-    for (const Wake& wake : wakes) {
-      if (wake.source == WakeSource::usage_timer && !wake.cgroup) reported = wake;
-    }
-  }
-  EXPECT_TRUE(reported.has_value());
+  EXPECT_TRUE(wait_for_node_wake().has_value());
 }
 
 // Where swap counts too, the line is on the node's working set, and is polled besides.
@@ -172,13 +188,7 @@ TEST_F(BpfSourceTest, ALineOnMemAvailableIsReportedInItsOwnAmount) {
     GTEST_SKIP() << "not applicable: MemAvailable of this host is not what its zones have; runs in "
                     "the guests";
   }
-  const auto meminfo = kernel::parse_meminfo(read_text("/proc/meminfo")).value();
-  Line left;
-  left.signal = Signal::memory_until_oom;
-  left.path = "/";
-  left.capacity = *meminfo.total;
-  left.headroom = mib(96);
-  left.floor_line = *meminfo.total - *meminfo.available + left.headroom;
+  Line left = line_on_available(mib(96));
   ASSERT_TRUE(source_.covers(left));
   left.with_swap = true;
   EXPECT_FALSE(source_.covers(left));
@@ -186,19 +196,8 @@ TEST_F(BpfSourceTest, ALineOnMemAvailableIsReportedInItsOwnAmount) {
   Hog hog(scratch_, path_, mib(8));
   arm(left);
   hog.grow(mib(320));
-  const MonotonicTime end = clock_.now() + kLong;
-  std::optional<Wake> reported;
-  while (!reported && clock_.now() < end) {
-    pollfd ring{source_.fd(), POLLIN, 0};
-    ::poll(&ring, 1, 1000);
-    std::vector<Wake> wakes;
-    source_.drain(clock_.now(), wakes);
-    for (const Wake& wake : wakes) {
-      if (wake.source == WakeSource::usage_timer) reported = wake;
-    }
-  }
+  const std::optional<Wake> reported = wait_for_node_wake();
   ASSERT_TRUE(reported.has_value());
-  EXPECT_FALSE(reported->cgroup.has_value());
   // Other processes take and return memory between the reading and the line.
   constexpr Bytes kOthers = mib(32);
   EXPECT_GE(*reported->usage, left.floor_line - kOthers);
@@ -217,26 +216,12 @@ TEST_F(BpfSourceTest, WhatIsTakenBeforeTheArmingDoesNotMoveALineOnMemAvailable) 
     GTEST_SKIP() << "not applicable: MemAvailable of this host is not what its zones have; runs in "
                     "the guests";
   }
-  Line left;
-  left.signal = Signal::memory_until_oom;
-  left.path = "/";
-  const auto meminfo = kernel::parse_meminfo(read_text("/proc/meminfo")).value();
-  left.capacity = *meminfo.total;
-  left.headroom = mib(96);
-  left.floor_line = *meminfo.total - *meminfo.available + left.headroom;
+  const Line left = line_on_available(mib(96));
   Hog hog(scratch_, path_, mib(8));
   hog.grow(mib(192));
   ASSERT_TRUE(hog.wait_grown());
   arm(left);  // as it was observed before
-  std::vector<Wake> wakes;
-  const MonotonicTime end = clock_.now() + kLong;
-  const auto crossed = [](const Wake& wake) { return wake.source == WakeSource::usage_timer; };
-  while (std::ranges::none_of(wakes, crossed) && clock_.now() < end) {
-    pollfd ring{source_.fd(), POLLIN, 0};
-    ::poll(&ring, 1, 1000);
-    source_.drain(clock_.now(), wakes);
-  }
-  EXPECT_TRUE(std::ranges::any_of(wakes, crossed));
+  EXPECT_TRUE(wait_for_node_wake().has_value());
 }
 
 TEST_F(BpfSourceTest, AGoneCgroupIsANoteAndTakesNoOtherLineWithIt) {

@@ -148,7 +148,7 @@ class BpfPrograms::Loaded {
     bool resolved = false;
   };
 
-  Result<void> compare_available();
+  void compare_available();
   [[nodiscard]] bool shows(CgroupId node) const;
   [[nodiscard]] bool same_subjects(std::span<const BpfWatch> watches) const;
   Result<void> take_subjects(std::span<const BpfWatch> watches);
@@ -182,20 +182,26 @@ Result<void> BpfPrograms::Loaded::start() {
   const int found = TRY(run_program(skeleton->progs.setup));
   if (found == 1) return error("BPF setup: the root memory cgroup was not found");
   node_found = found == 0;
-  return node_found ? compare_available() : Result<void>();
+  if (node_found) compare_available();
+  return {};
 }
 
 // Some kernels of virtual machines count memory of a balloon as available that no zone has.
-Result<void> BpfPrograms::Loaded::compare_available() {
+void BpfPrograms::Loaded::compare_available() {
   const auto timer = std::ranges::find(reports, Feature::bpf_timer, &FeatureReport::feature);
-  if (timer == reports.end() || timer->state != FeatureState::in_use) return {};
-  meminfo_ = TRY(HeldFile::open(AT_FDCWD, kMeminfo, kMeminfo));
+  if (timer == reports.end() || timer->state != FeatureState::in_use) return;
+  auto file = HeldFile::open(AT_FDCWD, kMeminfo, kMeminfo);
+  if (!file.ok()) {
+    timer->evidence += "; MemAvailable is polled: " + file.error().text();
+    return;
+  }
+  meminfo_ = std::move(*file);
   Bytes apart{0};
   for (int i = 0; i < kCompareTries && !available_found; ++i) {
     const auto taken = node_taken();
     if (!taken.ok()) {
       timer->evidence += "; MemAvailable is polled: " + taken.error().text();
-      return {};
+      return;
     }
     apart = taken->apart();
     available_found = apart <= kAvailableSlack;
@@ -204,7 +210,6 @@ Result<void> BpfPrograms::Loaded::compare_available() {
                                      : "; MemAvailable is polled: it differs by " +
                                            std::to_string(apart.count >> 20) +
                                            " MiB from the counters of the zones";
-  return {};
 }
 
 // The file last: what is taken in between brings a line that is placed by both nearer.

@@ -151,6 +151,7 @@ class AgentTests(ClusterCase):
         that it has. Both recover by themselves."""
         self.create(hog("patient", 1600, 0, "wait", restartPolicy="Never"))
         known = self.wait_until_known()
+        kills = len(self.delays())
         leaker = container_pids(fixture.lab.api.get(f"{PODS}/patient"))[0]
         old = agent_pod()
         server = fixture.lab.services["kube-apiserver"].process.pid
@@ -169,6 +170,7 @@ class AgentTests(ClusterCase):
         fixture.lab.api.wait(
             AGENTS, lambda _, each: restarts(each) > restarts(old) and is_ready(each),
             "`forestall cluster` is back")
+        self.assert_prompt(kills + 1, "API server stopped, `forestall cluster` killed")
         self.create(hog("later", 1, 0))
         self.wait_until_known()
 
@@ -192,6 +194,7 @@ class AgentTests(ClusterCase):
         """The killed pod is deleted and made again before its eviction is requested."""
         name = self.create(hog("again", 1600, 0, "wait", restartPolicy="Never"))
         self.wait_until_known()
+        kills = len(self.delays())
         old = fixture.lab.api.get(f"{PODS}/{name}")
         leaker = container_pids(old)[0]
         cluster = container_pids(agent_pod(), "cluster")[0]
@@ -210,12 +213,14 @@ class AgentTests(ClusterCase):
         self.assertNotEqual(new["metadata"]["uid"], old["metadata"]["uid"])
         self.assertNotIn("deletionTimestamp", new["metadata"])
         self.assertEqual(restarts(new), 0)
+        self.assert_prompt(kills + 1, "pod made again")
 
     def test_a3_the_eviction_is_requested_until_the_server_answers(self) -> None:
         """etcd is stopped, so that the API server does not answer. The kill does not wait; the pod
         is evicted when etcd runs again."""
         name = self.create(hog("late", 1600, 0, "wait", restartPolicy="Never"))
         self.wait_until_known()
+        kills = len(self.delays())
         pod = fixture.lab.api.get(f"{PODS}/{name}")
         leaker = container_pids(pod)[0]
         etcd = fixture.lab.services["etcd"].process.pid
@@ -229,6 +234,7 @@ class AgentTests(ClusterCase):
                              fieldSelector=f"metadata.name={name}",
                              resourceVersion=pod["metadata"]["resourceVersion"])
         self.assertEqual(fixture.kernel_kills.read(), 0)
+        self.assert_prompt(kills + 1, "etcd stopped")
 
     def test_a4_works_after_restarts_of_everything(self) -> None:
         """Runtime, kubelet and API server are started again, then both processes at once."""
@@ -246,3 +252,4 @@ class AgentTests(ClusterCase):
         self.wait_until_known()
         self.evicted("persistent", lambda: begin(fixture.lab.api.get(f"{PODS}/persistent")))
         self.assertEqual(restarts(fixture.lab.api.get(f"{PODS}/survivor")), 0)
+        self.assert_prompt(1, "after restarts of everything")

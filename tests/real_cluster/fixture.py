@@ -29,6 +29,9 @@ TAINT = "forestall.dev/memory-pressure"
 TRANSITION = 10
 # Of the pods' 1,536 MiB.
 THRESHOLD = "256Mi"
+# From the crossing to SIGKILL, at most. An idle machine needs 1 to 2 ms; this leaves room for
+# compilers on the same two CPUs. A kill that waited for the API server would take seconds.
+SIGNAL_US_MAX = 10_000
 
 # Set by use().
 lab: Lab
@@ -290,6 +293,13 @@ class ClusterCase(unittest.TestCase):
         """Of each kill of this agent, from the crossing to SIGKILL at most, in us."""
         log = lab.kubectl("-n", "forestall", "logs", "ds/forestall")
         return [int(each) for each in re.findall(r"crossed_to_signalled_at_most_us=(\d+)", log)]
+
+    def assert_prompt(self, count: int, what: str) -> int:
+        """The last of `count` kills of this agent was not late; its delay in us."""
+        delays = self.delays()
+        self.assertEqual(len(delays), count, what)
+        self.assertLess(delays[-1], SIGNAL_US_MAX, f"us from the crossing to SIGKILL: {what}")
+        return delays[-1]
 
     def wait_for_usage(self, name: str, size: int) -> None:
         """Waits until the kubelet's statistics of the pod have this size."""

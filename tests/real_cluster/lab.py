@@ -45,6 +45,10 @@ PATIENCE = 90
 # The user of `forestall cluster` in the manifests.
 CLUSTER_USER = 47532
 CAP_SYS_RESOURCE = 24
+NEW_KEY = ("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out")
+# Name, subject and alternative names.
+SERVER_CERTIFICATE = ("server", "/CN=kube-apiserver",
+                      f"IP:127.0.0.1,IP:{API_ADDRESS},IP:{PROXY_ADDRESS}")
 
 
 class LabError(Exception):
@@ -298,25 +302,39 @@ class Lab:
     def _openssl(self, *command: object) -> None:
         run("openssl", *command, cwd=self.pki)
 
+    def _make_authority(self, name: str) -> None:
+        self._openssl(*NEW_KEY, f"{name}.key")
+        self._openssl("req", "-x509", "-new", "-key", f"{name}.key", "-subj", f"/CN=lab {name}",
+                      "-days", "2", "-out", f"{name}.crt")
+
+    def _make_certificate(self, authority: str, name: str, subject: str, alternatives: str) -> None:
+        self._openssl(*NEW_KEY, f"{name}.key")
+        self._openssl("req", "-new", "-key", f"{name}.key", "-subj", subject, "-out", "csr")
+        (self.pki / "extensions").write_text(f"subjectAltName={alternatives}\n")
+        self._openssl("x509", "-req", "-in", "csr", "-CA", f"{authority}.crt", "-CAkey",
+                      f"{authority}.key", "-CAcreateserial", "-days", "2", "-extfile",
+                      "extensions", "-out", f"{name}.crt")
+
+    def replace_authority(self) -> None:
+        """The API server's certificate becomes one of a new authority, which is added to those that
+        the services trust. Each service has what it read at its start until it is restarted."""
+        self._make_authority("new-ca")
+        self._make_certificate("new-ca", *SERVER_CERTIFICATE)
+        with (self.pki / "ca.crt").open("a", encoding="ascii") as trusted:
+            trusted.write((self.pki / "new-ca.crt").read_text())
+        self.api = Api(self.pki / "ca.crt")
+
     def _make_keys(self) -> None:
         self.pki.mkdir()
-        key = ("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out")
-        self._openssl(*key, "ca.key")
-        self._openssl("req", "-x509", "-new", "-key", "ca.key", "-subj", "/CN=lab", "-days", "2",
-                      "-out", "ca.crt")
-        self._openssl(*key, "sa.key")
+        self._make_authority("ca")
+        self._openssl(*NEW_KEY, "sa.key")
         self._openssl("ec", "-in", "sa.key", "-pubout", "-out", "sa.pub")
         for name, subject, alternatives in (
-            ("server", "/CN=kube-apiserver", f"IP:127.0.0.1,IP:{API_ADDRESS},IP:{PROXY_ADDRESS}"),
+            SERVER_CERTIFICATE,
             ("kubelet", f"/O=system:nodes/CN=system:node:{NODE}", f"IP:{NODE_ADDRESS},DNS:{NODE}"),
             ("client", "/O=system:masters/CN=apiserver-to-kubelet", "DNS:client"),
         ):
-            self._openssl(*key, f"{name}.key")
-            self._openssl("req", "-new", "-key", f"{name}.key", "-subj", subject, "-out", "csr")
-            (self.pki / "extensions").write_text(f"subjectAltName={alternatives}\n")
-            self._openssl("x509", "-req", "-in", "csr", "-CA", "ca.crt", "-CAkey", "ca.key",
-                          "-CAcreateserial", "-days", "2", "-extfile", "extensions", "-out",
-                          f"{name}.crt")
+            self._make_certificate("ca", name, subject, alternatives)
         (self.pki / "tokens.csv").write_text(
             f'{TOKEN},admin,admin,"system:masters"\n'
             f'node-of-the-lab,system:node:{NODE},node,"system:nodes"\n')

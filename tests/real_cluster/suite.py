@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ElementTree
 
 import fixture
 from agent_tests import AgentTests
+from credential_tests import CredentialTests
 from fault_tests import FaultTests
 from figures import print_figures
 from fixture import report
@@ -24,7 +25,8 @@ from lab import NODE, Lab, LabError
 started = time.monotonic()
 
 
-class ClusterTest(AgentTests, FaultTests, ReportTests, RebalanceTests, RightsTests):
+class ClusterTest(AgentTests, CredentialTests, FaultTests, ReportTests, RebalanceTests,
+                  RightsTests):
     """All tests, in the order of their names."""
 
 

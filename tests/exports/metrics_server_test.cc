@@ -21,6 +21,7 @@ namespace forestall::exports {
 namespace {
 
 using test::answer_of;
+using test::connect_from;
 using test::connect_to;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -116,6 +117,47 @@ TEST_F(MetricsServerTest, IdleClientsDoNotDelayAProbe) {
   EXPECT_THAT(test::http_get(port_, "/healthz"), StartsWith("HTTP/1.1 503 "));
   EXPECT_LT(SystemClock().now() - began, MetricsServer::kPatience / 2);
   EXPECT_EQ(answer_of(idle.front().get()), "");
+}
+
+// A pod that connects all the time displaces its own connections only. A probe connects first and
+// sends its request later.
+TEST_F(MetricsServerTest, ManyClientsOfAnAddressDoNotDisplaceAnothersProbe) {
+  const UniqueFd probe = connect_from(2, port_);
+  std::vector<UniqueFd> crowd;
+  for (std::size_t i = 0; i < 4 * MetricsServer::kConnectionsMax; ++i) {
+    crowd.push_back(connect_to(port_));
+  }
+  // Answered after the server has accepted the crowd.
+  EXPECT_THAT(test::http_get(port_, "/healthz"), StartsWith("HTTP/1.1 503 "));
+  const std::string request = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+  EXPECT_EQ(send(probe.get(), request.data(), request.size(), MSG_NOSIGNAL), ssize(request));
+  EXPECT_THAT(answer_of(probe.get()), StartsWith("HTTP/1.1 503 "));
+}
+
+// Answers that their clients do not read protect no client either.
+TEST_F(MetricsServerTest, AnswersThatAreNotReadDoNotDisplaceAnothersProbe) {
+  // More than the kernel takes for a client that does not read.
+  const std::string page(6 << 20, 'x');
+  const auto large = MetricsServer::start("127.0.0.1:0", [&page](const HttpRequest& request) {
+    return HttpAnswer{200, kPlainType, request.path == "/large" ? page : "small"};
+  });
+  ASSERT_TRUE(large.ok());
+  const std::uint16_t port = (*large)->port();
+  const UniqueFd probe = connect_from(2, port);
+  const std::string request = "GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+  std::vector<UniqueFd> crowd;
+  for (std::size_t i = 0; i < MetricsServer::kConnectionsMax + 1; ++i) {
+    crowd.push_back(connect_to(port));
+    const int bytes = 4096;
+    ASSERT_EQ(setsockopt(crowd.back().get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)), 0);
+    ASSERT_EQ(send(crowd.back().get(), request.data(), request.size(), MSG_NOSIGNAL),
+              ssize(request));
+    char first = 0;  // so the server sends the rest
+    ASSERT_EQ(recv(crowd.back().get(), &first, 1, 0), 1);
+  }
+  const std::string probing = "GET /small HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+  EXPECT_EQ(send(probe.get(), probing.data(), probing.size(), MSG_NOSIGNAL), ssize(probing));
+  EXPECT_THAT(answer_of(probe.get()), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(MetricsServerTest, ALoopbackListenerRefusesTheNamesOfOtherHosts) {

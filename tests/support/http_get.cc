@@ -9,23 +9,36 @@
 namespace forestall::test {
 namespace {
 
-UniqueFd loopback_socket(std::uint16_t port, decltype(::connect)* use) {
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+UniqueFd stream_socket() {
+  return UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
+
+void use_loopback(const UniqueFd& fd, std::uint8_t last, std::uint16_t port,
+                  decltype(::connect)* use) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + last);
   // The sockets interface takes the general form of an address.
   if (use(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    throw std::runtime_error("127.0.0.1:" + std::to_string(port) + " is not to be had");
+    throw std::runtime_error("127.0.0." + std::to_string(last) + ":" + std::to_string(port) +
+                             " is not to be had");
   }
-  return fd;
 }
 
 }  // namespace
 
 UniqueFd connect_to(std::uint16_t port) {
-  return loopback_socket(port, ::connect);
+  UniqueFd fd = stream_socket();
+  use_loopback(fd, 1, port, ::connect);
+  return fd;
+}
+
+UniqueFd connect_from(std::uint8_t last, std::uint16_t port) {
+  UniqueFd fd = stream_socket();
+  use_loopback(fd, last, 0, ::bind);
+  use_loopback(fd, 1, port, ::connect);
+  return fd;
 }
 
 std::string answer_of(int fd) {
@@ -51,7 +64,8 @@ std::string http_body(const std::string& answer) {
 }
 
 std::uint16_t free_port() {
-  const UniqueFd fd = loopback_socket(0, ::bind);
+  const UniqueFd fd = stream_socket();
+  use_loopback(fd, 1, 0, ::bind);
   sockaddr_in address{};
   socklen_t size = sizeof(address);
   getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size);

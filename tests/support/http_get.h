@@ -11,6 +11,8 @@ namespace forestall::test {
 
 // A connection to 127.0.0.1. Throws if there is no server.
 [[nodiscard]] UniqueFd connect_to(std::uint16_t port);
+// From another loopback address, 127.0.0.`last`.
+[[nodiscard]] UniqueFd connect_from(std::uint8_t last, std::uint16_t port);
 // Reads until the server closes.
 [[nodiscard]] std::string answer_of(int fd);
 

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
+#include <utility>
 
 #include "base/blocked_signals.h"
 #include "base/parse.h"
@@ -68,6 +70,21 @@ bool is_loopback(int listening) {
     return ntohl(v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
   }
   return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
+// Of a client, as bytes of its family; empty for other families.
+std::string peer_address(const sockaddr_storage& peer) {
+  const auto bytes_of = [](const auto& address) {
+    return std::string(reinterpret_cast<const char*>(&address), sizeof(address));
+  };
+  // The sockets interface returns every kind of address as a generic one.
+  if (peer.ss_family == AF_INET) {
+    return bytes_of(reinterpret_cast<const sockaddr_in&>(peer).sin_addr);
+  }
+  if (peer.ss_family == AF_INET6) {
+    return bytes_of(reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr);
+  }
+  return "";
 }
 
 HttpAnswer page(const Metrics& metrics, const HttpPages& more, const HttpRequest& request) {
@@ -141,10 +158,10 @@ void MetricsServer::serve() {
     const MonotonicTime now = SystemClock().now();
     // Backwards, so that removing one keeps the remaining indices valid.
     for (auto index = ready_.rbegin(); index != ready_.rend(); ++index) {
-      if (exchanges_[*index].advance(pages_)) continue;
-      exchanges_.erase(exchanges_.begin() + static_cast<std::ptrdiff_t>(*index));
+      if (clients_[*index].exchange.advance(pages_)) continue;
+      clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(*index));
     }
-    std::erase_if(exchanges_, [&](const HttpExchange& each) { return each.deadline() <= now; });
+    std::erase_if(clients_, [&](const Client& each) { return each.exchange.deadline() <= now; });
     if (client_waits_) accept_all(now);
   }
 }
@@ -153,9 +170,9 @@ bool MetricsServer::wait(MonotonicTime now) {
   if (deaf_until_ && *deaf_until_ <= now) deaf_until_.reset();
   std::optional<MonotonicTime> due = deaf_until_;
   std::vector<pollfd> polled;
-  for (const HttpExchange& each : exchanges_) {
-    polled.push_back({each.fd(), each.events(), 0});
-    due = due ? std::min(*due, each.deadline()) : each.deadline();
+  for (const auto& [exchange, address] : clients_) {
+    polled.push_back({exchange.fd(), exchange.events(), 0});
+    due = due ? std::min(*due, exchange.deadline()) : exchange.deadline();
   }
   polled.push_back({deaf_until_ ? -1 : listening_.get(), POLLIN, 0});
   polled.push_back({stop_.get(), POLLIN, 0});
@@ -163,22 +180,25 @@ bool MetricsServer::wait(MonotonicTime now) {
   ready_.clear();
   client_waits_ = false;
   if (happened < 0) return errno == EINTR;
-  for (std::size_t i = 0; i < exchanges_.size(); ++i) {
+  for (std::size_t i = 0; i < clients_.size(); ++i) {
     if (polled[i].revents != 0) ready_.push_back(i);
   }
-  client_waits_ = polled[exchanges_.size()].revents != 0;
+  client_waits_ = polled[clients_.size()].revents != 0;
   return polled.back().revents == 0;
 }
 
 void MetricsServer::accept_all(MonotonicTime now) {
   // A round is bounded, so that clients that connect all the time do not delay the answers.
   for (std::size_t i = 0; i < kConnectionsMax; ++i) {
-    UniqueFd client(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    sockaddr_storage peer{};
+    socklen_t size = sizeof(peer);
+    UniqueFd client(accept4(listening_.get(), reinterpret_cast<sockaddr*>(&peer), &size,
+                            SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (client) {
-      if (exchanges_.size() == kConnectionsMax) drop_oldest();
-      exchanges_.emplace_back(std::move(client), now + kPatience);
-      // Most requests arrive with the connection: those are answered before others can drop it.
-      if (!exchanges_.back().advance(pages_)) exchanges_.pop_back();
+      if (clients_.size() == kConnectionsMax) drop_one();
+      clients_.push_back({HttpExchange(std::move(client), now + kPatience), peer_address(peer)});
+      // Many requests arrive with the connection: those are answered before others can drop it.
+      if (!clients_.back().exchange.advance(pages_)) clients_.pop_back();
       continue;
     }
     // Without descriptors or memory the client stays in the backlog. An immediate retry would use
@@ -188,11 +208,14 @@ void MetricsServer::accept_all(MonotonicTime now) {
   }
 }
 
-// An exchange that waits for its client goes first: an answer that is being sent continues. The
-// exchanges are in the order of their connections.
-void MetricsServer::drop_oldest() {
-  const auto idle = std::ranges::find_if(exchanges_, &HttpExchange::idle);
-  exchanges_.erase(idle == exchanges_.end() ? exchanges_.begin() : idle);
+// Of the address with most connections. Of these an exchange that waits for its client goes first:
+// an answer that is being sent continues. Of equal ones the oldest, which is the first.
+void MetricsServer::drop_one() {
+  std::map<std::string_view, int> connections;
+  for (const Client& each : clients_) ++connections[each.address];
+  clients_.erase(std::ranges::max_element(clients_, {}, [&](const Client& each) {
+    return std::pair(connections[each.address], each.exchange.idle());
+  }));
 }
 
 }  // namespace forestall::exports

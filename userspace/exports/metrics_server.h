@@ -6,11 +6,11 @@
 // It is one thread of ordinary priority with all signals blocked, which sleeps until a client
 // connects. On a node that is short of CPU, scrapes are late and evictions are not. Clients can
 // hold at most kConnectionsMax descriptors for kPatience, because the kill ladder needs descriptors
-// too. A further client replaces the one that has been idle longest, so idle clients cannot delay a
-// probe. A listener on a loopback address refuses requests that name another host. None of Debian's
-// libraries has such limits: civetweb needs a thread per connection and two seconds to stop,
-// libmicrohttpd makes the agent lock all of GnuTLS in memory, and libevent's server accepts any
-// number of connections.
+// too. A further client replaces one of the address that has most connections, so neither idle
+// clients nor a pod that connects all the time displace a probe of another address. A listener on a
+// loopback address refuses requests that name another host. None of Debian's libraries has such
+// limits: civetweb needs a thread per connection and two seconds to stop, libmicrohttpd makes the
+// agent lock all of GnuTLS in memory, and libevent's server accepts any number of connections.
 #pragma once
 
 #include <chrono>
@@ -53,15 +53,20 @@ class MetricsServer {
  private:
   MetricsServer(UniqueFd listening, UniqueFd stop, HttpPages pages);
   void serve();
+  struct Client {
+    HttpExchange exchange;
+    std::string address;  // without the port
+  };
+
   [[nodiscard]] bool wait(MonotonicTime now);  // false: the server ends
   void accept_all(MonotonicTime now);
-  void drop_oldest();  // REQUIRES: there is one
+  void drop_one();  // REQUIRES: there is one
 
   const UniqueFd listening_;
   const UniqueFd stop_;
   const HttpPages pages_;
   // The thread's.
-  std::vector<HttpExchange> exchanges_;
+  std::vector<Client> clients_;              // in the order of their connections
   std::vector<std::size_t> ready_;           // indices into them, ascending
   bool client_waits_ = false;                // for accept()
   std::optional<MonotonicTime> deaf_until_;  // accept() failed; no retry before this time

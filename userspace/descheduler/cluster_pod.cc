@@ -255,6 +255,8 @@ Result<void> ObjectReader::pod_spec(const Value& spec, ClusterPod& pod) {
       pod.node = TRY(text(value));
     } else if (key == "priority") {
       pod.priority = TRY(number32(value));
+    } else if (key == "preemptionPolicy") {
+      pod.preempts = TRY(value.string()) != "Never";
     } else if (key == "volumes") {
       const auto add_volume = [&](const Value& item) { return pod_volume(item, pod); };
       TRY(value.each(add_volume));

@@ -174,9 +174,20 @@ struct Profile {
   std::vector<ProfilePlugin> balance;
 };
 
+// Not of the descheduler. Of the pods of low priority that hold the room for moved pods.
+struct PlaceholderSettings {
+  std::string pod_namespace = "forestall-placeholders";
+  std::string priority_class = "forestall-placeholder";
+  std::string image = "registry.k8s.io/pause:3.10";
+  std::uint64_t seconds = 300;  // that one holds the room at most
+
+  friend bool operator==(const PlaceholderSettings&, const PlaceholderSettings&) = default;
+};
+
 struct Policy {
   Corrections corrections;
-  std::optional<Pacing> pacing;  // nothing: see pacing_of()
+  std::optional<Pacing> pacing;                    // nothing: see pacing_of()
+  std::optional<PlaceholderSettings> placeholder;  // nothing: rooms are booked only
   LabelSelector node_selector;
   std::optional<std::uint64_t> evictions_per_node;
   std::optional<std::uint64_t> evictions_per_namespace;

@@ -185,6 +185,33 @@ class KubernetesTest(unittest.TestCase):
         image = re.search(r"image: (\S+)", self.rendered["base"]["DaemonSet"])[0]
         self.assertIn(image, pod)
 
+    def test_placeholders_add_one_role_in_their_namespace(self) -> None:
+        base, overlay = ({re.search(r"^kind: (\w+)$", each, re.MULTILINE)[1] + "/" +
+                          re.search(r"^  name: (\S+)$", each, re.MULTILINE)[1]: each
+                          for each in render(MANIFESTS / folder).split("\n---\n")}
+                         for folder in ("rebalancer", "overlays/placeholder"))
+        is_of_policy = re.compile("ConfigMap/|Deployment/").match  # the name has a hash
+        for name in base:
+            if not is_of_policy(name):
+                self.assertEqual(base[name].strip(), overlay[name].strip())
+        added = {name for name in overlay if name not in base and not is_of_policy(name)}
+        own = "forestall-rebalance-placeholders"
+        self.assertEqual(added, {"Namespace/forestall-placeholders", f"Role/{own}",
+                                 f"RoleBinding/{own}", f"NetworkPolicy/{own}",
+                                 "PriorityClass/forestall-placeholder"})
+        role = overlay[f"Role/{own}"]
+        self.assertEqual(role.count("- apiGroups:"), 1)
+        self.assertEqual(items(role, "  resources"), {"pods"})
+        self.assertEqual(items(role, "  verbs"), {"create", "delete"})
+        self.assertIn("namespace: forestall-placeholders", role)
+        self.assertIn("enforce: restricted", overlay["Namespace/forestall-placeholders"])
+        priority = overlay["PriorityClass/forestall-placeholder"]
+        self.assertIn("preemptionPolicy: Never", priority)
+        self.assertIn("value: -1000", priority)
+        defaults = (TOP / "userspace/rebalance/policy.h").read_text()
+        for name in ("forestall-placeholders", "forestall-placeholder"):
+            self.assertIn(f'= "{name}";', defaults)
+
     def test_rebalancer_lists_no_more_than_its_memory(self) -> None:
         header = (TOP / "userspace/cluster/snapshot_lister.h").read_text()
         lists = int(re.search(r"kBytesMax = std::uint64_t\{(\d+)\} << 30;", header)[1])
@@ -193,10 +220,12 @@ class KubernetesTest(unittest.TestCase):
         self.assertEqual(lists + 1, limit)  # the rest is for the plan and earlier reports
 
     def test_rebalancer_has_a_valid_policy(self) -> None:
-        policy = MANIFESTS / "rebalancer/policy.yaml"
-        ran = subprocess.run([FORESTALL, "check-config", "--policy-config-file", str(policy)],
-                             capture_output=True, text=True)
-        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        for folder in ("rebalancer", "overlays/placeholder"):
+            policy = MANIFESTS / folder / "policy.yaml"
+            ran = subprocess.run([FORESTALL, "check-config", "--policy-config-file", str(policy)],
+                                 capture_output=True, text=True)
+            self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+            self.assertEqual('"reserve": "placeholder"' in ran.stdout, "placeholder" in folder)
 
     def test_component_for_own_nodes_renders(self) -> None:
         with tempfile.TemporaryDirectory(dir=MANIFESTS.parent) as scratch:

@@ -357,6 +357,42 @@ TEST(DeschedulerPolicy, PacingIsCheckedWithItsPlace) {
   EXPECT_EQ(rebalance::pacing_of(parsed("{}").policy).memory_seconds, 0U);
 }
 
+TEST(DeschedulerPolicy, ReserveIsOffUnlessItIsSet) {
+  EXPECT_FALSE(parsed("{}").policy.placeholder);
+  EXPECT_FALSE(parsed("reserve: none").policy.placeholder);
+  EXPECT_EQ(parsed("reserve: placeholder").policy.placeholder, rebalance::PlaceholderSettings{});
+  const DeschedulerPolicy policy = parsed(
+      "{apiVersion: descheduler/v1alpha1, reserve: placeholder, placeholder: {namespace: rooms,"
+      " priorityClassName: low, image: mirror/pause:1, seconds: 60}}");
+  EXPECT_EQ(policy.policy.placeholder,
+            (rebalance::PlaceholderSettings{"rooms", "low", "mirror/pause:1", 60}));
+  EXPECT_THAT(policy.effective, HasSubstr("\"reserve\": \"placeholder\""));
+  EXPECT_THAT(policy.effective, HasSubstr("\"priorityClassName\": \"low\""));
+}
+
+TEST(DeschedulerPolicy, ReserveIsCheckedWithItsPlace) {
+  const auto place = [](const std::string& text) {
+    text::Findings findings;
+    (void)parse_descheduler_policy("p.yaml", text, nullptr, findings);
+    return findings.errors.empty() ? "none" : text::format(findings.errors);
+  };
+  EXPECT_THAT(place("reserve: always"),
+              HasSubstr("p.yaml:1:10: reserve must be 'none' or 'placeholder', found 'always'"));
+  EXPECT_THAT(place("placeholder: {seconds: 60}"),
+              HasSubstr("p.yaml:1:14: placeholder needs reserve: placeholder"));
+  const auto with = [&](const std::string& settings) {
+    return place("reserve: placeholder\nplaceholder: {" + settings + "}");
+  };
+  EXPECT_THAT(with("second: 60"), HasSubstr("unknown field \"placeholder.second\""));
+  EXPECT_THAT(with("seconds: 9"), HasSubstr("p.yaml:2:24: seconds must be between 10 and 600"));
+  EXPECT_THAT(with("seconds: 601"), HasSubstr("found 601"));
+  EXPECT_THAT(with("seconds: -1"), HasSubstr("placeholder.seconds"));
+  EXPECT_THAT(with("namespace: a/../b"), HasSubstr("namespace must be a name"));
+  EXPECT_THAT(with("namespace: ''"), HasSubstr("namespace must be a name"));
+  EXPECT_THAT(with("image: ''"), HasSubstr("image must be the name of an image"));
+  EXPECT_THAT(with("priorityClassName: ''"), HasSubstr("priorityClassName must be"));
+}
+
 // What another file has once, a policy may name again.
 TEST(DeschedulerPolicy, AliasesAndMergeKeysAreExpanded) {
   const DeschedulerPolicy policy = parsed(R"(

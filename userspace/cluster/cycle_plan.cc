@@ -38,6 +38,7 @@ CyclePlan::Made CyclePlan::make(RefusedPods& refused, MonotonicTime now) {
     }
     // A plugin may evict a pod twice.
     if (ended_.contains(pod.uid) || !pods.insert(each.pod).second) continue;
+    if (each.destination) eviction.destination = snapshot_.nodes[*each.destination].name;
     made.evictions.push_back(std::move(eviction));
   }
   limited_.clear();

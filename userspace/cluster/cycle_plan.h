@@ -53,6 +53,7 @@ class CyclePlan {
   };
   // Without evictions that ended() was called for.
   [[nodiscard]] Made make(RefusedPods& refused, MonotonicTime now);
+  [[nodiscard]] const rebalance::Snapshot& snapshot() const { return snapshot_; }
   // Of the last make().
   [[nodiscard]] std::vector<Limited> limited() const;
   // Whether make() may be called once more.

@@ -46,6 +46,7 @@ std::string_view to_string(PlannedEnd end) {
     case PlannedEnd::gone: return "gone";
     case PlannedEnd::refused_by_budget: return "refused-by-budget";
     case PlannedEnd::refused: return "refused";
+    case PlannedEnd::no_room: return "no-room";
     case PlannedEnd::failed: return "failed";
     case PlannedEnd::unknown: return "unknown";
     case PlannedEnd::abandoned: return "abandoned";
@@ -59,6 +60,7 @@ void PlanEvictions::begin(std::vector<PlannedEviction> plan, MonotonicTime made,
   not_before_ = made;
   failure_backoff_.reset();
   failing_.clear();
+  roomless_ = 0;
   dropped_why_.clear();
 }
 
@@ -100,12 +102,30 @@ std::optional<KeyedRequest> PlanEvictions::next(MonotonicTime now) {
     abandon("the state that the plan was made for is too old");
     return std::nullopt;
   }
+  if (!reserves(now)) return std::nullopt;
   const PlannedEviction& first = waiting_.front();
   kubernetes::OutgoingRequest request = eviction_request(first.pod, old_version_, options_.grace);
   request.longest = options_.answer_longest;
   sent_ = true;
   ++attempts_;
   return KeyedRequest{first.pod.uid, std::move(request)};
+}
+
+// Whether the room of the first one is held.
+bool PlanEvictions::reserves(MonotonicTime now) {
+  if (!reserve_) return true;
+  ReservedRoom room = reserve_(waiting_.front(), now);
+  reserving_ = room.state == RoomState::waiting;
+  switch (room.state) {
+    case RoomState::waiting: return false;
+    case RoomState::held: roomless_ = 0; return true;
+    case RoomState::refused: break;
+  }
+  const std::string why = fmt::format("no room could be reserved for {} pods in a row, at last: {}",
+                                      kRoomlessMax, room.problem);
+  end(PlannedEnd::no_room, std::move(room.problem));
+  if (++roomless_ >= kRoomlessMax) abandon(why);
+  return false;
 }
 
 void PlanEvictions::answered(std::string_view, const kubernetes::ResponseHead& head,
@@ -253,6 +273,7 @@ void PlanEvictions::end(PlannedEnd how, std::string problem) {
       holds_ && dropped_why_.empty() && how != PlannedEnd::evicted && how != PlannedEnd::unknown;
   ended_.push_back({std::move(waiting_.front()), how, std::move(problem)});
   waiting_.pop_front();
+  reserving_ = false;
   lost_answer_ = false;
   verifies_ = false;
   reads_ = 0;
@@ -262,7 +283,7 @@ void PlanEvictions::end(PlannedEnd how, std::string problem) {
 }
 
 std::optional<MonotonicTime> PlanEvictions::due() const {
-  if (waiting_.empty() || sent_ || held_) return std::nullopt;
+  if (waiting_.empty() || sent_ || held_ || reserving_) return std::nullopt;
   return not_before_;
 }
 

@@ -7,6 +7,8 @@
 // made of the state that the cluster has then. After an error the pod is read. If the server
 // answers that, the error costs this pod only: a webhook of a tenant may fail for any number of
 // pods, and must not keep the others where they are. Errors in many namespaces end the plan.
+//
+// If rooms are reserved, an eviction is sent only when its room is held.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +23,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "cluster/eviction_request.h"
+#include "cluster/placeholder_pods.h"
 #include "cluster/request_source.h"
 #include "kubernetes/backoff.h"
 
@@ -32,6 +35,7 @@ struct PlannedEviction {
   std::string profile;
   std::string plugin;
   std::string reason;
+  std::string destination = {};  // where room is booked for the replacement; empty: nowhere
 };
 
 enum class PlannedEnd : std::uint8_t {
@@ -39,6 +43,7 @@ enum class PlannedEnd : std::uint8_t {
   gone,               // there is no such pod any more, or a later one has its name
   refused_by_budget,  // by a PodDisruptionBudget
   refused,            // the server forbids it or cannot process it
+  no_room,            // its room could not be reserved, so the eviction was not sent
   failed,             // an error of the server
   unknown,            // evicted or not: an answer was lost, and the pod could not be read
   abandoned,          // the plan ended before
@@ -58,6 +63,8 @@ class PlanEvictions final : public RequestSource {
   static constexpr int kLostMax = 2;
   // Namespaces in which evictions fail in a row, until the rest of the plan is dropped.
   static constexpr std::size_t kFailingNamespacesMax = 5;
+  // Pods in a row whose rooms cannot be reserved, until the rest of the plan is dropped.
+  static constexpr int kRoomlessMax = 10;
   // Between two pods, because of errors for pods: they must not use up the time of the plan.
   static constexpr Duration kFailureDelayMax = std::chrono::seconds(2);
 
@@ -72,9 +79,16 @@ class PlanEvictions final : public RequestSource {
     bool is_of_pod = true;  // false: the server had no answer about the pod either
   };
 
-  // `may_evict` is called right before each request. `chance` returns numbers in [0, 1).
-  PlanEvictions(Options options, std::function<bool()> may_evict, std::function<double()> chance)
-      : options_(options), may_evict_(std::move(may_evict)), chance_(std::move(chance)) {}
+  using Reserve = std::function<ReservedRoom(const PlannedEviction& eviction, MonotonicTime now)>;
+
+  // `may_evict` is called right before each request, and before it `reserve`, until the room is
+  // held or refused; empty: no rooms are reserved. `chance` returns numbers in [0, 1).
+  PlanEvictions(Options options, std::function<bool()> may_evict, std::function<double()> chance,
+                Reserve reserve = {})
+      : options_(options),
+        may_evict_(std::move(may_evict)),
+        chance_(std::move(chance)),
+        reserve_(std::move(reserve)) {}
 
   // `made`: when the state of the cluster was read. `holds`: after a pod that was not evicted
   // nothing is sent until resume(), because the rest of the plan depends on it. REQUIRES: done().
@@ -98,6 +112,7 @@ class PlanEvictions final : public RequestSource {
 
  private:
   void end(PlannedEnd how, std::string problem);
+  [[nodiscard]] bool reserves(MonotonicTime now);
   void refused(const kubernetes::ApiStatus& status, const kubernetes::ResponseHead& head,
                MonotonicTime now);
   void verified(const kubernetes::ResponseHead& head, std::string_view body,
@@ -111,13 +126,15 @@ class PlanEvictions final : public RequestSource {
   const Options options_;
   const std::function<bool()> may_evict_;
   const std::function<double()> chance_;
+  const Reserve reserve_;
   std::deque<PlannedEviction> waiting_;
   MonotonicTime made_{};
   bool holds_ = false;
   bool held_ = false;
   // Of the first one.
   bool sent_ = false;
-  bool verifies_ = false;  // the next request reads the pod
+  bool reserving_ = false;  // waits for its room, not for a time
+  bool verifies_ = false;   // the next request reads the pod
   int reads_ = 0;
   // Of its eviction, if it is not known what the server did.
   std::string problem_;
@@ -132,6 +149,7 @@ class PlanEvictions final : public RequestSource {
   // Of pods in a row.
   kubernetes::Backoff failure_backoff_;
   std::set<std::string> failing_;  // namespaces
+  int roomless_ = 0;
   bool old_version_ = false;
   std::string dropped_why_;  // empty: the plan goes on
   std::vector<Ended> ended_;

@@ -92,6 +92,18 @@ struct RebalanceMetrics::Families {
                        .Help("Pods that the API server refused to evict lately.")
                        .Register(registry)
                        .Add({});
+  prometheus::Family<Counter>& placeholders =
+      prometheus::BuildCounter()
+          .Name("forestall_rebalance_placeholders_total")
+          .Help(
+              "Placeholders that were created, held their room, failed, or were removed, lost "
+              "or left.")
+          .Register(registry);
+  Gauge& held = prometheus::BuildGauge()
+                    .Name("forestall_rebalance_placeholders")
+                    .Help("Placeholders that hold the room of a move.")
+                    .Register(registry)
+                    .Add({});
   Counter& lines = prometheus::BuildCounter()
                        .Name("forestall_rebalance_log_lines_dropped_total")
                        .Help("Lines of the log that were lost.")
@@ -178,6 +190,12 @@ void RebalanceMetrics::set_leads(bool leads) {
 }
 void RebalanceMetrics::set_refused_pods(std::uint64_t count) {
   families_->refused.Set(static_cast<double>(count));
+}
+void RebalanceMetrics::placeholder(PlaceholderChange change) {
+  families_->placeholders.Add({{"change", std::string(to_string(change))}}).Increment();
+}
+void RebalanceMetrics::set_placeholders(std::size_t held) {
+  families_->held.Set(static_cast<double>(held));
 }
 void RebalanceMetrics::set_losses(std::uint64_t log_lines, std::uint64_t events) {
   raise(families_->lines, log_lines);

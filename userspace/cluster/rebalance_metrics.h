@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "cluster/placeholder_pods.h"
 #include "cluster/plan_evictions.h"
 #include "exports/http_exchange.h"
 
@@ -38,6 +39,9 @@ class RebalanceMetrics {
   void plugin(const std::string& profile, const std::string& plugin, Duration took);
   void set_leads(bool leads);
   void set_refused_pods(std::uint64_t count);
+  void placeholder(PlaceholderChange change);
+  // That hold their room.
+  void set_placeholders(std::size_t held);
   void set_losses(std::uint64_t log_lines, std::uint64_t events);
   // The process works; by CLOCK_MONOTONIC.
   void beat(MonotonicTime now) { last_beat_.store(to_ns(now)); }

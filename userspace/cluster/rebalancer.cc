@@ -70,6 +70,7 @@ bool is_failure(PlannedEnd end) {
     case PlannedEnd::gone:
     case PlannedEnd::refused_by_budget:
     case PlannedEnd::refused:
+    case PlannedEnd::no_room:
     case PlannedEnd::failed: return true;
     case PlannedEnd::evicted:
     case PlannedEnd::unknown:
@@ -93,11 +94,13 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
       reports_failures_(reports_failures(options.policy_file, options.policy)),
       uses_metrics_(policy.kubernetes_metrics),
       uses_reports_(reports_compared(policy) > 0),
+      placeholder_(policy.placeholder),
       lister_(chances()),
       report_lister_(chances()),
       evictions_(
           {grace_of(options.policy_file, options.policy), eviction_longest(options.lease)},
-          [this] { return leads(); }, chances()),
+          [this] { return leads(); }, chances(),
+          [this](const PlannedEviction& each, MonotonicTime) { return reserve(each); }),
       events_(options.identity, wall_seconds, chances(), kEventRate),
       list_sender_(*client_, lister_, clock, 1, SnapshotLister::kPageBytesMax),
       report_sender_(*client_, report_lister_, clock, 1, SnapshotLister::kPageBytesMax),
@@ -107,6 +110,11 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
       next_reports_(clock.now()),
       reports_(reports_kept(policy), reports_kept(policy) * kReportsLate * kReportsInterval),
       refused_(options.interval) {
+  if (placeholder_ && !options.dry_run) {
+    rooms_.emplace(
+        *placeholder_, *client_, clock, [this] { return leads(); }, eviction_longest(options.lease),
+        chances());
+  }
   if (!options.lease) return;
   election_.emplace(*options.lease, wall_micros, chances());
   election_sender_.emplace(*client_, *election_, clock, 1);
@@ -115,6 +123,10 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
 Result<rebalance::Policy> checked_policy(const RebalancerOptions& options) {
   rebalance::Policy policy =
       TRY(read_policy(options.policy_file, options.policy, options.compat, nullptr));
+  if (policy.placeholder && !policy.corrections.has(rebalance::Correction::room_first)) {
+    return error(options.policy_file +
+                 ": reserve: placeholder needs compat: fixed, which plans a destination");
+  }
   TRY(check_policy_sources(policy));
   if (reports_compared(policy) > 0 && options.interval == Duration::zero()) {
     return error(options.policy_file +
@@ -134,6 +146,7 @@ Result<std::unique_ptr<Rebalancer>> Rebalancer::create(const RebalancerOptions& 
 
 void Rebalancer::advance() {
   if (election_sender_) election_sender_->advance();
+  if (rooms_) rooms_->advance();
   eviction_sender_.advance();
   event_sender_.advance();
   list_sender_.advance();
@@ -189,8 +202,9 @@ MonotonicTime Rebalancer::due() const {
   if (!log_.done()) first = clock_.now() + kLogInterval;
   const auto end = election_ && leads_now ? election_->leads_until() : std::nullopt;
   const auto election = election_sender_ ? election_sender_->due() : std::nullopt;
+  const auto rooms = rooms_ ? rooms_->due() : std::nullopt;
   for (const auto& each : {list_sender_.due(), report_sender_.due(), eviction_sender_.due(),
-                           event_sender_.due(), election, end}) {
+                           event_sender_.due(), election, end, rooms}) {
     if (each) first = std::min(first, *each);
   }
   return first;
@@ -213,6 +227,7 @@ void Rebalancer::follow_election() {
   led_ = leads_now;
   log_.write(leads_now ? LogLevel::info : LogLevel::warning,
              LogLine("leader").field("state", leads_now ? "leads" : "lost"));
+  if (!leads_now && rooms_) rooms_->release_all("the leadership is lost");
   if (leads_now || phase_ == RunPhase::idle) return;
   evictions_.abandon("the leadership is lost");
   lister_.cancel();
@@ -247,6 +262,12 @@ void Rebalancer::begin_cycle() {
 void Rebalancer::plan() {
   if (!lister_.failure().empty()) return fail_cycle(lister_.failure());
   rebalance::Snapshot snapshot = lister_.take(wall_ns());
+  if (rooms_) {
+    const Result<void> begun = rooms_->begin_plan(snapshot);
+    if (!begun) return fail_cycle(begun.error().text());
+  } else if (placeholder_) {
+    drop_placeholders(snapshot, *placeholder_);
+  }
   if (uses_reports_) reports_.add_to(snapshot);
   auto policy = read_policy(options_.policy_file, options_.policy, options_.compat,
                             &snapshot.priority_classes);
@@ -267,10 +288,7 @@ void Rebalancer::plan() {
   phase_ = RunPhase::evicting;
   remember(made);
   if (options_.dry_run) {
-    for (const PlannedEviction& each : made.evictions) {
-      metrics_.dry_run_eviction(each);
-      log_eviction(each, "dry-run", "");
-    }
+    for (const PlannedEviction& each : made.evictions) dry_run(each);
     return;
   }
   evictions_.begin(std::move(made.evictions), lister_.begun(), cycle_->may_make_again());
@@ -315,7 +333,8 @@ void Rebalancer::remember_end(const PlanEvictions::Ended& ended) {
     case PlannedEnd::gone: return refused_.add(pod.uid, refusal, true, clock_.now());
     case PlannedEnd::failed:
     case PlannedEnd::unknown: return refused_.add(pod.uid, refusal, ended.is_of_pod, clock_.now());
-    // A budget may allow it in the next cycle.
+    // It may be possible in the next cycle.
+    case PlannedEnd::no_room:
     case PlannedEnd::refused_by_budget:
     case PlannedEnd::evicted:
     case PlannedEnd::abandoned: return;
@@ -328,6 +347,7 @@ void Rebalancer::report_evictions() {
     measure(each);
     log_eviction(each.eviction, to_string(each.end), each.problem);
     remember_end(each);
+    if (rooms_) rooms_->ended(each);
     if (is_failure(each.end)) report_failure(each.eviction, each.problem);
     if (each.end != PlannedEnd::evicted) continue;
     ClusterEvent event;
@@ -369,6 +389,7 @@ void Rebalancer::report_losses() {
   metrics_.set_leads(leads());
   metrics_.set_refused_pods(refused_.size());
   metrics_.set_losses(log_.dropped(), events_.dropped());
+  report_placeholders();
   metrics_.beat(SystemClock().now());
   if (log_.dropped() != lines_dropped_) {
     lines_dropped_ = log_.dropped();
@@ -383,6 +404,41 @@ void Rebalancer::report_losses() {
   if (events_.dropped() == events_dropped_) return;
   events_dropped_ = events_.dropped();
   log_.write(LogLevel::warning, LogLine("events").field("dropped", events_dropped_));
+}
+
+ReservedRoom Rebalancer::reserve(const PlannedEviction& eviction) {
+  if (!rooms_) return {RoomState::held, ""};
+  return rooms_->reserve(eviction, cycle_->snapshot());
+}
+
+void Rebalancer::dry_run(const PlannedEviction& eviction) {
+  metrics_.dry_run_eviction(eviction);
+  log_eviction(eviction, "dry-run", "");
+  if (!placeholder_ || eviction.destination.empty()) return;
+  const auto room = room_of(eviction, *placeholder_, cycle_->snapshot(), "dry-run");
+  log_placeholder(eviction.pod, eviction.destination, room ? "dry-run" : "dry-run-failed",
+                  room ? "" : room.error().text());
+}
+
+void Rebalancer::report_placeholders() {
+  if (!rooms_) return;
+  for (const PlaceholderPods::Changed& each : rooms_->take_changes()) {
+    metrics_.placeholder(each.change);
+    log_placeholder(each.pod, each.node, to_string(each.change), each.why);
+  }
+  metrics_.set_placeholders(rooms_->held());
+  if (rooms_->problem() == rooms_problem_) return;
+  rooms_problem_ = rooms_->problem();
+  if (rooms_problem_.empty()) return;
+  log_.write(LogLevel::warning, LogLine("placeholder").field("problem", rooms_problem_));
+}
+
+void Rebalancer::log_placeholder(const PodTarget& pod, const std::string& node,
+                                 std::string_view state, const std::string& reason) {
+  LogLine line("placeholder");
+  line.field("pod", pod.pod_namespace + '/' + pod.name).field("node", node).field("state", state);
+  if (!reason.empty()) line.field("reason", reason);
+  log_.write(LogLevel::info, std::move(line));
 }
 
 void Rebalancer::log_plan(const rebalance::RebalancePlan& plan, std::size_t evictions) {
@@ -410,6 +466,7 @@ void Rebalancer::log_eviction(const PlannedEviction& eviction, std::string_view 
       .field("plugin", eviction.plugin)
       .field("reason", eviction.reason)
       .field("state", state);
+  if (!eviction.destination.empty()) line.field("destination", eviction.destination);
   if (!problem.empty()) line.field("problem", problem);
   log_.write(problem.empty() ? LogLevel::info : LogLevel::warning, std::move(line));
 }
@@ -454,6 +511,7 @@ Result<void> Rebalancer::withdraw(Duration longest) {
   evictions_.abandon("this process ends");
   lister_.cancel();
   report_lister_.cancel();
+  if (rooms_) rooms_->release_all("this process ends");
   bool releases = false;
   while (true) {
     advance();
@@ -468,15 +526,20 @@ Result<void> Rebalancer::withdraw(Duration longest) {
       advance();
     }
     const bool released = !election_ || (releases && election_->released(clock_.now()));
-    if (evictions_.done() && released && events_.all_reported() && log_.done()) return {};
+    const bool roomless = !rooms_ || rooms_->done();
+    if (evictions_.done() && released && roomless && events_.all_reported() && log_.done()) {
+      return {};
+    }
     const MonotonicTime now = clock_.now();
     if (now >= end) {
-      return error(evictions_.done() && released ? "not all Events and lines of the log are written"
-                                                 : "the API server has not answered in time");
+      return error(evictions_.done() && released
+                       ? "not all placeholders are removed, or Events and lines of the log written"
+                       : "the API server has not answered in time");
     }
     MonotonicTime next = log_.done() ? end : now + kLogInterval;
     const auto election = election_sender_ ? election_sender_->due() : std::nullopt;
-    for (const auto& each : {election, eviction_sender_.due(), event_sender_.due()}) {
+    const auto rooms = rooms_ ? rooms_->due() : std::nullopt;
+    for (const auto& each : {election, eviction_sender_.due(), event_sender_.due(), rooms}) {
       if (each) next = std::min(next, *each);
     }
     TRY(client_->wait({}, std::max(next - now, Duration::zero())));

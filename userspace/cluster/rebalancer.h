@@ -23,6 +23,7 @@
 #include "cluster/refused_pods.h"
 #include "cluster/report_history.h"
 #include "cluster/request_sender.h"
+#include "cluster/reservation_controller.h"
 #include "cluster/snapshot_lister.h"
 #include "exports/log.h"
 #include "kubernetes/http_client.h"
@@ -68,8 +69,10 @@ class Rebalancer {
 
   // One round: waits for work, until `stop_fd` is readable or for at most `longest`, and does it.
   [[nodiscard]] Result<void> step(int stop_fd, Duration longest);
-  // Without an interval: whether the plan is over, and the log has it.
-  [[nodiscard]] bool finished() const { return finished_ && log_.done(); }
+  // Without an interval: whether the plan is over, no room is reserved, and the log has it.
+  [[nodiscard]] bool finished() const {
+    return finished_ && log_.done() && (!rooms_ || rooms_->done());
+  }
   // Drops the rest of the plan and gives the leadership up after the eviction that was sent.
   // Errors: not done within `longest`; if the eviction was not, the Lease stays. No step()
   // afterwards.
@@ -103,6 +106,11 @@ class Rebalancer {
   void remember_end(const PlanEvictions::Ended& ended);
   void report_losses();
   void forget_move(const PodTarget& pod);
+  [[nodiscard]] ReservedRoom reserve(const PlannedEviction& eviction);
+  void dry_run(const PlannedEviction& eviction);
+  void report_placeholders();
+  void log_placeholder(const PodTarget& pod, const std::string& node, std::string_view state,
+                       const std::string& reason);
   void log_plan(const rebalance::RebalancePlan& plan, std::size_t evictions);
   void log_eviction(const PlannedEviction& eviction, std::string_view state,
                     const std::string& problem);
@@ -118,10 +126,12 @@ class Rebalancer {
   const bool reports_failures_;
   const bool uses_metrics_;
   const bool uses_reports_;
+  const std::optional<rebalance::PlaceholderSettings> placeholder_;
 
   std::optional<LeaderElection> election_;
   SnapshotLister lister_;
   SnapshotLister report_lister_;
+  std::optional<ReservationController> rooms_;  // not in a dry run
   PlanEvictions evictions_;
   EventSeries events_;
   std::optional<RequestSender> election_sender_;
@@ -152,6 +162,7 @@ class Rebalancer {
   std::string election_problem_;
   std::string holder_;
   std::string events_problem_;
+  std::string rooms_problem_;
   std::uint64_t events_dropped_ = 0;
   std::uint64_t lines_dropped_ = 0;
 };

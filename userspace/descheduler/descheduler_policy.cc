@@ -229,6 +229,65 @@ void read_pacing(PolicyMap& root, PolicyErrors& errors, rebalance::Policy& polic
   }
 }
 
+// RFC 1123.
+bool is_dns_label(std::string_view text) {
+  constexpr std::size_t kLongest = 63;
+  const auto is_inner = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  };
+  return !text.empty() && text.size() <= kLongest && text.front() != '-' && text.back() != '-' &&
+         std::ranges::all_of(text, is_inner);
+}
+
+bool has_blanks(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) <= 0x20; });
+}
+
+void check_placeholder(PolicyMap& map, const rebalance::PlaceholderSettings& settings) {
+  constexpr std::uint64_t kSecondsMin = 10;
+  // A plan books the room no longer.
+  constexpr std::uint64_t kSecondsMax = rebalance::kBookingSeconds;
+  if (!is_dns_label(settings.pod_namespace)) {
+    map.error("namespace",
+              "namespace must be a name of lower-case letters, digits and '-', found " +
+                  in_quotes(settings.pod_namespace));
+  }
+  if (settings.priority_class.empty() || has_blanks(settings.priority_class)) {
+    map.error("priorityClassName", "priorityClassName must be the name of a PriorityClass, found " +
+                                       in_quotes(settings.priority_class));
+  }
+  if (settings.image.empty() || has_blanks(settings.image)) {
+    map.error("image", "image must be the name of an image, found " + in_quotes(settings.image));
+  }
+  if (settings.seconds < kSecondsMin || settings.seconds > kSecondsMax) {
+    map.error("seconds", fmt::format("seconds must be between {} and {}, found {}", kSecondsMin,
+                                     kSecondsMax, settings.seconds));
+  }
+}
+
+// Our own keys.
+void read_reserve(PolicyMap& root, PolicyErrors& errors, rebalance::Policy& policy) {
+  const std::string reserve = root.text("reserve").value_or("none");
+  if (reserve != "none" && reserve != "placeholder") {
+    return root.error("reserve",
+                      "reserve must be 'none' or 'placeholder', found " + in_quotes(reserve));
+  }
+  if (reserve == "none") {
+    if (root.find("placeholder") == nullptr) return;
+    return root.error("placeholder", "placeholder needs reserve: placeholder");
+  }
+  rebalance::PlaceholderSettings settings;
+  const std::size_t before = errors.count();
+  PolicyMap map = root.map("placeholder");
+  if (const auto found = map.text("namespace")) settings.pod_namespace = *found;
+  if (const auto found = map.text("priorityClassName")) settings.priority_class = *found;
+  if (const auto found = map.text("image")) settings.image = *found;
+  settings.seconds = map.amount("seconds").value_or(settings.seconds);
+  map.finish();
+  if (errors.count() == before) check_placeholder(map, settings);
+  policy.placeholder = std::move(settings);
+}
+
 void read_top_level(PolicyMap& root, EffectivePolicy& effective, rebalance::Policy& policy) {
   if (const auto text = root.text("nodeSelector")) {
     const auto parsed = rebalance::parse_selector(*text);
@@ -280,6 +339,7 @@ std::optional<DeschedulerPolicy> parse_descheduler_policy(
   effective.classes_known = classes != nullptr;
   read_top_level(root, effective, out.policy);
   read_pacing(root, errors, out.policy);
+  read_reserve(root, errors, out.policy);
   read_providers(root, errors, out.policy);
   for (const YamlNode& each : root.list("profiles")) {
     out.policy.profiles.push_back(

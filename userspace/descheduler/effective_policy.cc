@@ -135,6 +135,18 @@ void write_limit(JsonWriter& out, std::string_view key, const std::optional<std:
   if (limit) out.member(key, *limit);
 }
 
+void write_reserve(JsonWriter& out, const std::optional<rebalance::PlaceholderSettings>& settings) {
+  if (!settings) return;
+  out.member("reserve", "placeholder");
+  out.key("placeholder");
+  out.begin_object();
+  out.member("namespace", settings->pod_namespace);
+  out.member("priorityClassName", settings->priority_class);
+  out.member("image", settings->image);
+  out.member("seconds", settings->seconds);
+  out.end_object();
+}
+
 }  // namespace
 
 std::string to_json(const EffectivePolicy& effective, const rebalance::Policy& policy) {
@@ -151,6 +163,7 @@ std::string to_json(const EffectivePolicy& effective, const rebalance::Policy& p
     out.member("secondsBetweenMoves", pacing.seconds_between_moves);
     out.end_object();
   }
+  write_reserve(out, policy.placeholder);
   if (effective.node_selector) out.member("nodeSelector", *effective.node_selector);
   write_limit(out, "maxNoOfPodsToEvictPerNode", policy.evictions_per_node);
   write_limit(out, "maxNoOfPodsToEvictPerNamespace", policy.evictions_per_namespace);

@@ -22,8 +22,12 @@ struct RenamedKey {
 };
 
 constexpr std::array kTopLevelKeys{
-    RenamedKey{"compat", "compat"},  // this and the next one are ours
-    RenamedKey{"pacing", "pacing"}, RenamedKey{"nodeSelector", "nodeSelector"},
+    // The first four are ours.
+    RenamedKey{"compat", "compat"},
+    RenamedKey{"pacing", "pacing"},
+    RenamedKey{"reserve", "reserve"},
+    RenamedKey{"placeholder", "placeholder"},
+    RenamedKey{"nodeSelector", "nodeSelector"},
     RenamedKey{"maxNoOfPodsToEvictPerNode", "maxNoOfPodsToEvictPerNode"},
     RenamedKey{"maxNoOfPodsToEvictPerNamespace", "maxNoOfPodsToEvictPerNamespace"}};
 constexpr std::array kEvictorKeys{RenamedKey{"evictLocalStoragePods", "evictLocalStoragePods"},

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Serves the units of a systemd, with their ManagedOOM properties, on a socket of its own.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "support/temp_tree.h"
+
+namespace forestall::test {
+
+struct FakeUnit {
+  std::string state = "active";
+  std::string cgroup = "";
+  std::string swap = "auto";
+  std::string pressure = "auto";
+  std::uint32_t limit = 0;
+  std::optional<std::uint64_t> duration = std::nullopt;  // nothing: an old systemd
+  std::string error = "";  // the name of the error that a property is answered with
+};
+
+using FakeUnitTable = std::map<std::string, FakeUnit>;
+
+// One client at a time.
+class FakeUnitBus {
+ public:
+  explicit FakeUnitBus(FakeUnitTable units);
+  FakeUnitBus(const FakeUnitBus&) = delete;
+  FakeUnitBus& operator=(const FakeUnitBus&) = delete;
+  ~FakeUnitBus();
+
+  [[nodiscard]] std::string address() const { return "unix:path=" + folder_ / "bus"; }
+
+  // Changes a unit without a signal, as systemd does for its ManagedOOM properties.
+  void set(const std::string& name, FakeUnit unit);
+  void remove(const std::string& name);
+  // The signals of systemd.
+  void signal_change(const std::string& name) { post(Order::change, name); }
+  void signal_new(const std::string& name) { post(Order::new_unit, name); }
+  void signal_reloaded() { post(Order::reloaded, ""); }
+  // systemd's name on the bus gets another owner, as by a daemon-reexec.
+  void signal_reexec() { post(Order::reexec, ""); }
+  // Ends the connection and accepts no other one until accept_again().
+  void go_away();
+  void accept_again();
+
+  // Units whose properties were read since the start, in order; each reading once.
+  [[nodiscard]] std::vector<std::string> read_units() const;
+  // Waits until so many lists of units were requested since the start.
+  void wait_for_lists(int count) const;
+
+  // For the callbacks.
+  [[nodiscard]] std::optional<FakeUnit> unit(const std::string& name) const;
+  [[nodiscard]] FakeUnitTable units() const;
+  void note_list();
+  void note_read(const std::string& name);
+
+ private:
+  enum class Order { change, new_unit, reloaded, reexec };
+
+  void post(Order order, const std::string& name);
+  void serve();
+  void serve_connection(UniqueFd connection);
+  void open();
+
+  TempTree folder_;
+  UniqueFd listening_;
+  UniqueFd wake_;  // eventfd
+  mutable std::mutex mutex_;
+  mutable std::condition_variable listed_;
+  FakeUnitTable units_;
+  std::vector<std::pair<Order, std::string>> orders_;
+  std::vector<std::string> read_;
+  int lists_ = 0;
+  bool away_ = false;
+  bool stop_ = false;
+  std::thread thread_;  // last
+};
+
+}  // namespace forestall::test

@@ -110,7 +110,7 @@ TEST(ManagedOomUnits, TheLargestDurationIsTheDefault) {
 }
 
 TEST(ManagedOomUnits, OnlyTheUnitsThatChangedAreReadAgain) {
-  FakeUnitBus bus({{"a.service", {}}, {"b.service", {}}});
+  FakeUnitBus bus({{"a.service", FakeUnit()}, {"b.service", FakeUnit()}});
   const auto units = connected(bus);
   ASSERT_TRUE(refreshed(*units));
   EXPECT_THAT(bus.read_units(), ElementsAre("a.service", "b.service"));
@@ -125,7 +125,7 @@ TEST(ManagedOomUnits, OnlyTheUnitsThatChangedAreReadAgain) {
 
 // systemd signals no change of these properties.
 TEST(ManagedOomUnits, AllAreReadOnRequestAndAfterAReload) {
-  FakeUnitBus bus({{"a.service", {}}});
+  FakeUnitBus bus({{"a.service", FakeUnit()}});
   const auto units = connected(bus);
   ASSERT_TRUE(refreshed(*units));
   bus.set("a.service", kills_swap("/a"));

@@ -81,7 +81,7 @@ rulesets::Plugin random_action(Dice& dice) {
       kill.post_action_delay = dice.maybe([&] { return random_seconds(dice); });
       kill.dry = dice.coin();
       kill.always_continue = dice.coin();
-      kill.by_preference = dice.coin();
+      kill.preference = dice.one_of<rulesets::PreferenceSource>(3);
       if (kill.by == KillBy::memory_size_or_growth) {
         kill.size_threshold = static_cast<std::int64_t>(dice.below(101));
         kill.growing_size_percentile = static_cast<std::int64_t>(dice.below(100));

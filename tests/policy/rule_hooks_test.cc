@@ -66,7 +66,8 @@ TEST(RuleHooks, TheKillDoesNotWaitBeyondTheTimeOfTheChain) {
 
 rulesets::Ruleset kills_as_oomd() {
   auto ruleset = kills_in("s");
-  std::get<rulesets::Kill>(ruleset.actions[0].arguments).by_preference = true;
+  std::get<rulesets::Kill>(ruleset.actions[0].arguments).preference =
+      rulesets::PreferenceSource::oomd;
   return ruleset;
 }
 

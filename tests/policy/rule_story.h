@@ -31,7 +31,7 @@ inline rulesets::Ruleset kills_in(const std::string& slice, const std::string& n
   usage.threshold = {false, mib(100).count};
   rulesets::Kill kill;
   kill.cgroups = under(slice);
-  kill.by_preference = false;
+  kill.preference = rulesets::PreferenceSource::none;
   rulesets::Ruleset ruleset;
   ruleset.name = name;
   ruleset.groups = {{"big", {{"usage", usage}}}};

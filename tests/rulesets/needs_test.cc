@@ -14,12 +14,13 @@ std::vector<RuleNeed> needs_of_detector(PluginArguments arguments) {
   return needs_of({ruleset});
 }
 
-std::vector<RuleNeed> needs_of_kill(KillBy by, bool descend = false, bool preference = false) {
+std::vector<RuleNeed> needs_of_kill(KillBy by, bool descend = false,
+                                    PreferenceSource preference = PreferenceSource::none) {
   Kill kill;
   kill.cgroups = kCgroups;
   kill.by = by;
   kill.recursive = descend;
-  kill.by_preference = preference;
+  kill.preference = preference;
   Ruleset ruleset;
   ruleset.actions = {{"kill", kill}};
   return needs_of({ruleset});
@@ -60,7 +61,9 @@ TEST(RuleNeeds, AKillReadsItsOrderAndWhetherACandidateLives) {
   EXPECT_EQ(items(KillBy::io_cost), any | Item::io);
   EXPECT_EQ(items(KillBy::pg_scan), any | Item::stat);
   EXPECT_TRUE(needs_of_kill(KillBy::pg_scan, true).at(0).descend);
-  EXPECT_TRUE(needs_of_kill(KillBy::pg_scan, false, true).at(0).items.has(Item::preference));
+  EXPECT_TRUE(needs_of_kill(KillBy::pg_scan, false, PreferenceSource::oomd)
+                  .at(0)
+                  .items.has(Item::preference));
 }
 
 }  // namespace

@@ -106,7 +106,12 @@ struct PluginWords {
                                    each.recursive ? " or of their descendants" : "", key(each));
     if (each.post_action_delay) text += fmt::format("; then pause {} s", *each.post_action_delay);
     if (each.always_continue) text += "; continue with the chain in any case";
-    if (!each.by_preference) text += "; oomd's extended attributes do not count";
+    if (each.preference == rulesets::PreferenceSource::none) {
+      text += "; oomd's extended attributes do not count";
+    }
+    if (each.preference == rulesets::PreferenceSource::systemd) {
+      text += "; ManagedOOMPreference counts as in systemd-oomd";
+    }
     if (each.dry) text += "; dry run";
     return text;
   }
@@ -255,7 +260,7 @@ std::string kills_after_hooks_text(const std::vector<rulesets::Ruleset>& ruleset
   for (const rulesets::Ruleset& ruleset : rulesets) {
     if (std::ranges::none_of(ruleset.actions, [](const rulesets::Plugin& action) {
           const auto* kill = std::get_if<rulesets::Kill>(&action.arguments);
-          return kill != nullptr && kill->by_preference;
+          return kill != nullptr && kill->preference == rulesets::PreferenceSource::oomd;
         })) {
       continue;
     }

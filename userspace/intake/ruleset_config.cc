@@ -150,8 +150,11 @@ PluginArguments kill(const v1::KillAction& given, RuleValues values) {
                           "'cgroups' must not be '/' without 'descend': killing the root cgroup "
                           "would kill every process");
   }
-  out.by_preference =
-      values.word(given.has_preference(), given.preference(), "preference", {"none", "oomd"}) == 1;
+  constexpr rulesets::PreferenceSource kSources[] = {rulesets::PreferenceSource::none,
+                                                     rulesets::PreferenceSource::oomd,
+                                                     rulesets::PreferenceSource::systemd};
+  out.preference = kSources[values.word(given.has_preference(), given.preference(), "preference",
+                                        {"none", "oomd", "systemd"})];
   out.always_continue = given.then_continue();
   out.dry = given.dry_run();
   std::int64_t pause = 0;

@@ -20,6 +20,7 @@ using rulesets::PressureOver;
 // The words of an enumeration, in its order.
 constexpr std::string_view kResourceWords[] = {"memory", "io", "cpu"};
 constexpr std::string_view kKillByWords[] = {"sizeOrGrowth", "swap", "pressure", "ioCost", "scans"};
+constexpr std::string_view kPreferenceWords[] = {"none", "oomd", "systemd"};
 constexpr std::string_view kAverageWords[] = {"10s", "60s", "300s"};
 
 template <typename Enum, std::size_t N>
@@ -176,7 +177,7 @@ struct ActionMessage {
     put_cgroups(each.cgroups, *to.mutable_cgroups());
     to.set_by(word_of(kKillByWords, each.by));
     to.set_descend(each.recursive);
-    to.set_preference(each.by_preference ? "oomd" : "none");
+    to.set_preference(word_of(kPreferenceWords, each.preference));
     to.set_then_continue(each.always_continue);
     if (each.post_action_delay) to.set_pause(seconds_text(*each.post_action_delay));
     to.set_dry_run(each.dry);
@@ -320,7 +321,8 @@ Result<PluginArguments> kill_from(const v1::KillAction& from) {
   to.by =
       TRY(rule_word(kKillByWords, from.has_by(), from.by(), "by", KillBy::memory_size_or_growth));
   to.recursive = from.descend();
-  to.by_preference = from.preference() == "oomd";
+  to.preference = TRY(rule_word(kPreferenceWords, from.has_preference(), from.preference(),
+                                "preference", rulesets::PreferenceSource::none));
   to.always_continue = from.then_continue();
   if (from.has_pause()) to.post_action_delay = TRY(seconds_from(from.pause(), "pause"));
   to.dry = from.dry_run();

@@ -133,6 +133,11 @@ struct RateAbove {
   friend bool operator==(const RateAbove&, const RateAbove&) = default;
 };
 
+// Whose extended attributes come before the key of a kill. systemd: those of ManagedOOMPreference;
+// candidates are then all leaves of the tree together (with `recursive`), and a pause after a kill
+// holds for all such rulesets with this order, as in systemd-oomd.
+enum class PreferenceSource : std::uint8_t { none, oomd, systemd };
+
 enum class KillBy : std::uint8_t { memory_size_or_growth, swap_usage, pressure, io_cost, pg_scan };
 
 struct Kill {
@@ -143,7 +148,7 @@ struct Kill {
   bool dry = false;
   bool always_continue = false;
   bool debug = false;
-  bool by_preference = true;  // oomd's extended attributes come before the key
+  PreferenceSource preference = PreferenceSource::oomd;
 
   // kill_by_memory_size_or_growth
   std::int64_t size_threshold = 50;  // percent of the sum

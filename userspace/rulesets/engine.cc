@@ -18,6 +18,14 @@ namespace forestall::rulesets {
 
 namespace {
 
+bool shares_pause(const Ruleset& ruleset) {
+  return std::ranges::any_of(ruleset.actions, [](const Plugin& each) {
+    const auto* kill = std::get_if<Kill>(&each.arguments);
+    return kill != nullptr && kill->preference == PreferenceSource::systemd &&
+           kill->by == KillBy::pg_scan;
+  });
+}
+
 class RuleEvaluation {
  public:
   explicit RuleEvaluation(RuleScope& scope)
@@ -34,6 +42,7 @@ class RuleEvaluation {
   void run_chain(const Ruleset& ruleset, RulesetState& state, std::size_t first, ChainRun chain,
                  RulesetRun& run);
   PluginResult run_plugin(PluginRun& run);
+  void share_pause(const Ruleset& ruleset, std::chrono::nanoseconds until);
   [[nodiscard]] bool waits() const { return scope_.effects.wanted().has_value(); }
 
   RuleScope& scope_;
@@ -183,8 +192,18 @@ void RuleEvaluation::run_chain(const Ruleset& ruleset, RulesetState& state, std:
       const std::int64_t pause =
           plugin_run.pause.value_or(ruleset.post_action_delay) + plugin_run.extra_pause;
       state.pause_until = scope_.observed.time + seconds_of(pause);
+      if (pause > 0 && shares_pause(ruleset)) share_pause(ruleset, *state.pause_until);
       return;
     }
+  }
+}
+
+// systemd-oomd has one pause for all cgroups whose pressure it watches.
+void RuleEvaluation::share_pause(const Ruleset& ruleset, std::chrono::nanoseconds until) {
+  for (const RulesetInstance& each : scope_.config.program.order()) {
+    if (&*each.ruleset == &ruleset || !shares_pause(*each.ruleset)) continue;
+    auto& other = scope_.state.rulesets[each.id].pause_until;
+    other = std::max(other.value_or(until), until);
   }
 }
 

@@ -11,6 +11,43 @@
 #include "rulesets/rule_amounts.h"
 
 namespace forestall::rulesets {
+namespace {
+
+bool ranks_leaves(const Kill& arguments) {
+  return arguments.recursive && arguments.preference == PreferenceSource::systemd;
+}
+
+bool descends(const Kill& arguments) {
+  return arguments.recursive && !ranks_leaves(arguments);
+}
+
+// A cgroup without children, or one that is killed as a whole. `top` itself only if it has no
+// children.
+void add_leaves(const RuleObservation& observed, const Cgroup& top,
+                std::vector<const Cgroup*>& leaves) {
+  const std::vector<const Cgroup*> children = observed.children(top);
+  if (children.empty()) leaves.push_back(&top);
+  for (const Cgroup* child : children) {
+    if (child->oom_group.value_or(false)) {
+      leaves.push_back(child);
+    } else {
+      add_leaves(observed, *child, leaves);
+    }
+  }
+}
+
+std::vector<const Cgroup*> candidates(const Kill& arguments, const RuleObservation& observed) {
+  std::vector<const Cgroup*> matches = matching(arguments.cgroups, observed);
+  if (!ranks_leaves(arguments)) return matches;
+  std::vector<const Cgroup*> leaves;
+  for (const Cgroup* each : matches) add_leaves(observed, *each, leaves);
+  std::ranges::sort(leaves, {}, &Cgroup::path);
+  const auto repeated = std::ranges::unique(leaves);
+  leaves.erase(repeated.begin(), repeated.end());
+  return leaves;
+}
+
+}  // namespace
 
 PluginResult KillActions::run(const Kill& arguments, PluginRun& run) {
   PluginState& state = *run.state;
@@ -19,14 +56,18 @@ PluginResult KillActions::run(const Kill& arguments, PluginRun& run) {
   KillEnd end = KillEnd::none;
   if (state.hook) {
     end = resume_kill(arguments, run);
+  } else if (!run.fires && arguments.preference == PreferenceSource::systemd) {
+    // Between the two samples of a rate the pressure ended.
+    run.pause = 0;
+    return PluginResult::stop;
   } else if (arguments.by == KillBy::pg_scan && !ran_last_time) {
     // A rate needs two samples.
     collect_pgscan(arguments, state);
     return PluginResult::suspended;
   } else {
     std::vector<const Cgroup*> stack =
-        rank(arguments, state, scope_.observed, history_,
-             matching(arguments.cgroups, scope_.observed), run.report->ranking);
+        rank(arguments, state, scope_.observed, history_, candidates(arguments, scope_.observed),
+             run.report->ranking);
     std::reverse(stack.begin(), stack.end());
     end = try_candidates(arguments, run, std::move(stack));
   }
@@ -58,7 +99,7 @@ KillActions::KillEnd KillActions::try_candidates(const Kill& arguments, PluginRu
   while (!stack.empty()) {
     const Cgroup& cgroup = *stack.back();
     stack.pop_back();
-    if (arguments.recursive && !cgroup.oom_group.value_or(false)) {
+    if (descends(arguments) && !cgroup.oom_group.value_or(false)) {
       const std::vector<const Cgroup*> children = scope_.observed.children(cgroup);
       if (!children.empty()) {
         DescentRanking& descent = run.report->descents.emplace_back();
@@ -169,7 +210,7 @@ KillActions::KillEnd KillActions::resume_kill(const Kill& arguments, PluginRun& 
   }
   run.state->hook.reset();
   // oomd kills even if no group fires any more.
-  if (!run.fires && !arguments.by_preference) {
+  if (!run.fires && arguments.preference != PreferenceSource::oomd) {
     keep_hook(run, wait);
     run.report->attempts.push_back({wait.victim.path, AttemptOutcome::not_needed});
     scope_.decision.messages.push_back(

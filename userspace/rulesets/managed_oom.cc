@@ -35,16 +35,9 @@ bool has_flag(const Cgroup& cgroup, std::string_view name) {
 }
 
 // The preference of a candidate that is judged for `ancestor`.
-ManagedPreference managed_preference(const Cgroup& cgroup, const Cgroup* ancestor) {
+ManagedPreference preference_below(const Cgroup& cgroup, const Cgroup* ancestor) {
   const bool trusted = cgroup.uid == 0 || (ancestor != nullptr && cgroup.uid == ancestor->uid);
-  if (!trusted) return ManagedPreference::none;
-  if (has_flag(cgroup, "user.oomd_omit")) return ManagedPreference::omit;
-  return has_flag(cgroup, "user.oomd_avoid") ? ManagedPreference::avoid : ManagedPreference::none;
-}
-
-bool is_within(std::string_view path, std::string_view ancestor) {
-  if (ancestor == "/" || path == ancestor) return true;
-  return path.starts_with(ancestor) && path[ancestor.size()] == '/';
+  return trusted ? managed_preference(cgroup) : ManagedPreference::none;
 }
 
 // memory.pressure's full avg10 in hundredths of a percent, the precision of the kernel.
@@ -164,7 +157,7 @@ class ManagedEvaluation {
     for (const auto& [path, candidate] : all) {
       if (!is_within(path, ancestor)) continue;
       candidates.push_back(candidate);
-      candidates.back().preference = managed_preference(*observed_.find(path), judge);
+      candidates.back().preference = preference_below(*observed_.find(path), judge);
     }
     return rank_managed(std::move(candidates), by);
   }
@@ -359,6 +352,16 @@ std::string_view to_string(ManagedPreference preference) {
     case ManagedPreference::omit: return "omit";
   }
   return "";
+}
+
+ManagedPreference managed_preference(const Cgroup& cgroup) {
+  if (has_flag(cgroup, "user.oomd_omit")) return ManagedPreference::omit;
+  return has_flag(cgroup, "user.oomd_avoid") ? ManagedPreference::avoid : ManagedPreference::none;
+}
+
+bool is_within(std::string_view path, std::string_view ancestor) {
+  if (ancestor == "/" || path == ancestor) return true;
+  return path.starts_with(ancestor) && path[ancestor.size()] == '/';
 }
 
 void ManagedOomRules::apply(const ManagedOomElement& element, const OomdConf& conf) {

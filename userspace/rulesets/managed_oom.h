@@ -72,6 +72,11 @@ enum class ManagedPreference : std::uint8_t { none, avoid, omit };
 // "none", "avoid", "omit".
 [[nodiscard]] std::string_view to_string(ManagedPreference preference);
 
+// By the attributes of the cgroup; whether its owner is trusted is for the caller to decide.
+[[nodiscard]] ManagedPreference managed_preference(const Cgroup& cgroup);
+// Whether the cgroup is `ancestor` or below it.
+[[nodiscard]] bool is_within(std::string_view path, std::string_view ancestor);
+
 struct ManagedCandidate {
   std::string cgroup;
   ManagedPreference preference = ManagedPreference::none;

@@ -38,7 +38,8 @@ struct NeedOf {
   void operator()(const Exists& each) const { add(each.cgroups, {}); }
   void operator()(const Kill& each) const {
     Items items = Items(Item::candidate) | Item::usage;  // a record shows the usage of a victim
-    if (each.by_preference) items |= Item::preference;
+    if (each.preference == PreferenceSource::oomd) items |= Item::preference;
+    if (each.preference == PreferenceSource::systemd) items |= Item::managed_preference;
     switch (each.by) {
       case KillBy::memory_size_or_growth: items |= Item::protection; break;
       case KillBy::swap_usage: items |= Item::swap; break;

@@ -23,9 +23,10 @@ enum class Item : std::uint32_t {
   dying = 1U << 8U,
   candidate = 1U << 9U,  // whether it has processes, and whether they are killed as a whole
   preference = 1U << 10U,
-  high = 1U << 11U,     // memory.high
-  freezer = 1U << 12U,  // whether it is frozen
-  reclaim = 1U << 13U,  // whether it has memory.reclaim
+  high = 1U << 11U,                // memory.high
+  freezer = 1U << 12U,             // whether it is frozen
+  reclaim = 1U << 13U,             // whether it has memory.reclaim
+  managed_preference = 1U << 14U,  // that of systemd's ManagedOOMPreference
 };
 
 class Items {

@@ -5,17 +5,45 @@
 #include <cmath>
 #include <functional>
 
+#include "rulesets/cgroup_pattern.h"
+#include "rulesets/managed_oom.h"
 #include "rulesets/protection.h"
 #include "rulesets/rule_amounts.h"
 
 namespace forestall::rulesets {
 namespace {
 
-Preference preference_of(const Cgroup& cgroup) {
+Preference oomd_preference(const Cgroup& cgroup) {
   const auto has = [&cgroup](std::string_view name) { return cgroup.xattr(name) != nullptr; };
   if (has("trusted.oomd_prefer") || has("user.oomd_prefer")) return Preference::prefer;
   if (has("trusted.oomd_avoid") || has("user.oomd_avoid")) return Preference::avoid;
   return Preference::normal;
+}
+
+// The owner of a cgroup chooses only among cgroups that were to be judged together with it. By swap
+// all cgroups of the host are, as in systemd-oomd.
+bool trusts_owner(const Kill& arguments, const Cgroup& cgroup, const RuleObservation& observed) {
+  if (cgroup.uid == 0) return true;
+  if (arguments.by == KillBy::swap_usage) return false;
+  return std::ranges::any_of(matching(arguments.cgroups, observed), [&](const Cgroup* each) {
+    return each->uid == cgroup.uid && is_within(cgroup.path, each->path);
+  });
+}
+
+// Nothing: the cgroup is left out.
+std::optional<Preference> preference_of(const Kill& arguments, const Cgroup& cgroup,
+                                        const RuleObservation& observed) {
+  switch (arguments.preference) {
+    case PreferenceSource::none: return Preference::normal;
+    case PreferenceSource::oomd: return oomd_preference(cgroup);
+    case PreferenceSource::systemd: break;
+  }
+  const ManagedPreference managed = managed_preference(cgroup);
+  if (managed == ManagedPreference::none || !trusts_owner(arguments, cgroup, observed)) {
+    return Preference::normal;
+  }
+  if (managed == ManagedPreference::omit) return std::nullopt;
+  return Preference::avoid;
 }
 
 using RankValues = decltype(RankedCgroup::key);
@@ -125,12 +153,21 @@ class RankKeys {
         if (!rate) return {};
         return {{"ioCost", *rate}};
       }
-      case KillBy::pg_scan: return scanned_pages(state_, cgroup);
+      case KillBy::pg_scan: return scans_of(cgroup);
     }
     return {};
   }
 
  private:
+  [[nodiscard]] RankValues scans_of(const Cgroup& cgroup) const {
+    RankValues values = scanned_pages(state_, cgroup);
+    const auto usage = observed_.usage(cgroup);
+    if (arguments_.preference == PreferenceSource::systemd && !values.empty() && usage) {
+      values.emplace_back("usage", *usage);
+    }
+    return values;
+  }
+
   const Kill& arguments_;
   const PluginState& state_;
   const RuleObservation& observed_;
@@ -149,8 +186,8 @@ std::vector<const Cgroup*> rank(const Kill& arguments, const PluginState& state,
   std::vector<Entry> entries;
   for (const Cgroup* each : cgroups) {
     if (swap_at_least && each->swap_current.value_or(-1) < *swap_at_least) continue;
-    const auto preference = arguments.by_preference ? preference_of(*each) : Preference::normal;
-    entries.push_back({each, {each->path, preference, keys.of(*each)}});
+    const auto preference = preference_of(arguments, *each, observed);
+    if (preference) entries.push_back({each, {each->path, *preference, keys.of(*each)}});
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.before(b); });

@@ -424,9 +424,10 @@ class RuleSampling {
     if (items.has(Item::memory_pressure)) cgroup.memory_pressure = pressure(directory, "memory");
     if (items.has(Item::io_pressure)) cgroup.io_pressure = pressure(directory, "io");
     if (items.has(Item::cpu_pressure)) cgroup.cpu_pressure = pressure(directory, "cpu");
-    if (items.has(Item::preference)) {
+    if (items.has(Item::preference) || items.has(Item::managed_preference)) {
       read_attributes(directory, cgroup);
-      if (cgroup.uid != 0) {
+      // systemd's are judged together with the owner (rulesets/ranking.cc).
+      if (cgroup.uid != 0 && items.has(Item::preference)) {
         std::erase_if(cgroup.xattrs,
                       [](const auto& each) { return each.first.starts_with("user."); });
       }

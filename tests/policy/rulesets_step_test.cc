@@ -14,6 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Pair;
 
 rulesets::Kill& kill_of(rulesets::Ruleset& ruleset) {
   return std::get<rulesets::Kill>(ruleset.actions.front().arguments);
@@ -286,6 +287,22 @@ TEST(RulesetStep, AReloadKeepsTheStateOfEqualRulesets) {
   other.rules = std::vector{kills_in("s", "renamed")};
   const State fresh = reconfigured(story.config(), other, story.state());
   EXPECT_FALSE(fresh.rules || fresh.rule_kill);
+}
+
+// Units of systemd come and go, and each change replaces the list.
+TEST(RulesetStep, ARulesetKeepsItsStateWhenOthersComeAndGo) {
+  RuleStory story({kills_in("s", "gone"), kills_in("s")});
+  EXPECT_EQ(story.evaluate(1), "kill /s/b: ruleset");
+  Config other = story.config();
+  other.rules = std::vector{kills_in("t", "new"), kills_in("u", "newer"), kills_in("s")};
+  const State next = reconfigured(story.config(), other, story.state());
+  ASSERT_TRUE(next.rules);
+  EXPECT_THAT(next.rules->rulesets, ElementsAre(Pair(3, story.state().rules->rulesets.at(2))));
+  EXPECT_FALSE(next.rule_kill) << "it was of the ruleset that is gone";
+  other.rules = std::vector{kills_in("t", "new"), kills_in("s", "gone")};
+  const State kept = reconfigured(story.config(), other, story.state());
+  ASSERT_TRUE(kept.rule_kill);
+  EXPECT_EQ(kept.rule_kill->ruleset, 2U);
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ using State = PolicyState;
 [[nodiscard]] bool same_rules(const Config& before, const Config& after);
 
 // The state after `after` replaces `before`: unchanged if they have the same rules. Pods also
-// change by reload, and that leaves every grace period unchanged. The state of the rulesets depends
-// on the rulesets only.
+// change by reload, and that leaves every grace period unchanged. The state of a ruleset depends on
+// that ruleset only.
 [[nodiscard]] State reconfigured(const Config& before, const Config& after, const State& state);
 
 }  // namespace forestall::policy

@@ -411,8 +411,8 @@ class Lab:
         (self.folder / "containerd.toml").write_text(configuration)
         self.start_service("containerd", "containerd", "-c", self.folder / "containerd.toml")
         for name, source in (("pause", TOP / "tests/integration/cri/pause.c"),
-                             ("hog", HERE / "hog.c")):
-            run("gcc", "-static", "-O1", "-o", self.folder / name, source)
+                             ("hog", HERE / "hog.c"), ("hostile", HERE / "hostile.c")):
+            run("gcc", "-static", "-O1", "-D_GNU_SOURCE", "-o", self.folder / name, source)
             archive = self.folder / f"{name}.tar"
             run("python3", TOP / "tests/integration/cri/pack_image.py", self.folder / name,
                 f"localhost/{name}:1", archive)

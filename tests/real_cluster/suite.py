@@ -16,6 +16,7 @@ from credential_tests import CredentialTests
 from fault_tests import FaultTests
 from figures import print_figures
 from fixture import report
+from hostile_tests import HostileTests
 from rebalance_tests import RebalanceTests
 from report_tests import ReportTests
 from rights_tests import RightsTests
@@ -25,8 +26,8 @@ from lab import NODE, Lab, LabError
 started = time.monotonic()
 
 
-class ClusterTest(AgentTests, CredentialTests, FaultTests, ReportTests, RebalanceTests,
-                  RightsTests):
+class ClusterTest(AgentTests, CredentialTests, FaultTests, ReportTests, HostileTests,
+                  RebalanceTests, RightsTests):
     """All tests, in the order of their names."""
 
 

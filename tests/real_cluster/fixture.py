@@ -23,6 +23,8 @@ MANIFESTS = TOP / "scripts/deploy/kubernetes"
 PODS = "/api/v1/namespaces/default/pods"
 AGENTS = "/api/v1/namespaces/forestall/pods"
 NODES = "/api/v1/nodes"
+# Of the DaemonSet, for patches.
+CONTAINERS = "/spec/template/spec/containers"
 CONDITION = "ForestallMemoryPressure"
 TAINT = "forestall.dev/memory-pressure"
 # Of the node's condition.
@@ -61,23 +63,28 @@ def agent_config(more: str = "") -> str:
             f'metricsAddress: "0.0.0.0:9464"\n{more}')
 
 
+def capability_patches() -> list[dict]:
+    """Of an overlay: without the capability that this host does not have."""
+    if host_has(CAP_SYS_RESOURCE):
+        return []
+    report("this host has no CAP_SYS_RESOURCE", "the overlay takes it from the agent")
+    text = run("kubectl", "kustomize", MANIFESTS / "base")
+    added = re.search(r"^\s+add:\n((?:\s+- [A-Z_]+\n)+)", text, re.MULTILINE)[1]
+    kept = [each for each in re.findall(r"[A-Z_]+", added) if each != "SYS_RESOURCE"]
+    return [{"target": {"kind": "DaemonSet"}, "patch": json.dumps([{
+        "op": "replace", "value": kept,
+        "path": f"{CONTAINERS}/0/securityContext/capabilities/add"}])}]
+
+
 def write_overlay(folder: pathlib.Path, config: str) -> None:
     """What an operator would write: a configuration, the taint, and, on a machine that does not
     have it, one capability less."""
     folder.mkdir(exist_ok=True)
     (folder / "config.yaml").write_text(config)
     base = os.path.relpath(MANIFESTS / "base", folder.resolve())
-    path = "/spec/template/spec/containers"
     patches = [{"target": {"kind": "DaemonSet"}, "patch": json.dumps([
-        {"op": "add", "path": f"{path}/1/args/-", "value": "--taint"}])}]
-    if not host_has(CAP_SYS_RESOURCE):
-        report("this host has no CAP_SYS_RESOURCE", "the overlay takes it from the agent")
-        text = run("kubectl", "kustomize", MANIFESTS / "base")
-        added = re.search(r"^\s+add:\n((?:\s+- [A-Z_]+\n)+)", text, re.MULTILINE)[1]
-        kept = [each for each in re.findall(r"[A-Z_]+", added) if each != "SYS_RESOURCE"]
-        patches.append({"target": {"kind": "DaemonSet"}, "patch": json.dumps([{
-            "op": "replace", "value": kept,
-            "path": f"{path}/0/securityContext/capabilities/add"}])})
+        {"op": "add", "path": f"{CONTAINERS}/1/args/-", "value": "--taint"}])},
+        *capability_patches()]
     (folder / "kustomization.yaml").write_text(json.dumps({
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
         "namespace": "forestall", "resources": [base], "patches": patches,

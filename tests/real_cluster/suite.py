@@ -17,6 +17,7 @@ from fault_tests import FaultTests
 from figures import print_figures
 from fixture import report
 from hostile_tests import HostileTests
+from readme_tests import ReadmeTests
 from rebalance_tests import RebalanceTests
 from report_tests import ReportTests
 from rights_tests import RightsTests
@@ -27,7 +28,7 @@ started = time.monotonic()
 
 
 class ClusterTest(AgentTests, CredentialTests, FaultTests, ReportTests, HostileTests,
-                  RebalanceTests, RightsTests):
+                  RebalanceTests, RightsTests, ReadmeTests):
     """All tests, in the order of their names."""
 
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Packs a program into an OCI image of one layer: pack_image.py PROGRAM NAME OUT.tar
+"""Packs a program into an OCI image of one layer: pack_image.py PROGRAM NAME OUT.tar [COMMAND]...
 
-The image's configuration contains NAME, so that two images of one program have two IDs."""
+It runs as /pause, the entry point. With COMMANDs there is no entry point, and the program is found
+under these names, as a busybox is. The image's configuration contains NAME, so that two images of
+one program have two IDs."""
 
 import hashlib
 import io
@@ -34,23 +36,25 @@ class Layout:
                 "digest": f"sha256:{digits}"}
 
 
-def layer_of(program: str) -> bytes:
+def layer_of(program: str, commands: list[str]) -> bytes:
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
-        entry = tarfile.TarInfo("pause")
-        content = pathlib.Path(program).read_bytes()
-        entry.size, entry.mode = len(content), 0o755
-        tar.addfile(entry, io.BytesIO(content))
+        for name in commands or ["pause"]:
+            entry = tarfile.TarInfo(f"bin/{name}" if commands else name)
+            content = pathlib.Path(program).read_bytes()
+            entry.size, entry.mode = len(content), 0o755
+            tar.addfile(entry, io.BytesIO(content))
     return layer.getvalue()
 
 
 def main() -> None:
-    program, name, out = sys.argv[1:]
+    program, name, out, *commands = sys.argv[1:]
     layout = Layout(out)
-    layer = layout.blob("layer.v1.tar", layer_of(program))
+    layer = layout.blob("layer.v1.tar", layer_of(program, commands))
+    start = {"Env": ["PATH=/bin"]} if commands else {"Entrypoint": ["/pause"]}
     config = layout.blob("config.v1+json", json.dumps({
         "architecture": ARCHITECTURES[platform.machine()], "os": "linux",
-        "config": {"Entrypoint": ["/pause"], "Labels": {"name": name}},
+        "config": {**start, "Labels": {"name": name}},
         "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]}}).encode())
     manifest = layout.blob("manifest.v1+json", json.dumps({
         "schemaVersion": 2, "config": config, "layers": [layer]}).encode())

@@ -253,6 +253,7 @@ TEST(LowNodeUtilization, WhatIsBookedCountsAsTheMovedPodUsed) {
   EXPECT_EQ(move.cpu_usage, nanos_of(kCpu, 300));
 
   move.owner = "another";
+  move.node = "n9";
   move.time_ns -= 60 * kNanosPerUnit;
   const auto evicted_after = [&move](World& of) {
     of.plan = rebalance(of.policy, of.snapshot, {move});
@@ -382,6 +383,7 @@ TEST(LowNodeUtilization, BookingsCountInSharesOfPrometheus) {
   Move move = later.plan.history.value().at(0);
   EXPECT_EQ(move.destination, "n2");
   move.owner = "another";
+  move.node = "n9";
   move.time_ns -= 60 * kNanosPerUnit;
   later.plan = rebalance(later.policy, later.snapshot, {move});
   EXPECT_EQ(later.node_class("n2"), NodeClass::appropriate) << "35 % with what is booked";
@@ -401,9 +403,30 @@ TEST(LowNodeUtilization, TheNextSharesDecideBeforeANodeLosesAnotherPod) {
   };
   EXPECT_THAT(evicted_by_two("fixed"), ElementsAre("p1", "q1"));
   EXPECT_THAT(evicted_by_two("upstream"), ElementsAre("p1", "q1", "p2", "q2"));
-  EXPECT_THAT(evicted_by_two("fixed", ", evictionLimits: {node: 1}"),
-              ElementsAre("p1", "q1", "p2", "q2"))
-      << "so many are wanted";
+  EXPECT_THAT(evicted_by_two("fixed", ", evictionLimits: {node: 1}"), ElementsAre("p1", "q1"))
+      << "so many for one sample";
+  EXPECT_THAT(evicted_by_two("fixed", ", evictionLimits: {node: 2}"),
+              ElementsAre("p1", "p2", "q1", "q2"));
+}
+
+// The shares may be means over minutes.
+TEST(LowNodeUtilization, SharesMayStillHaveWhatTheLastPlanMoved) {
+  const auto evicted_after = [](std::int64_t seconds, const std::string& compat,
+                                const std::string& limits = "") {
+    World world = by_shares(compat, limits);
+    for (ClusterPod& each : world.snapshot.pods) each.request.at(kCpu) = nanos_of(kCpu, 50);
+    Move move;
+    move.owner = "another";
+    move.node = "n1";
+    move.time_ns = kNow - seconds * kNanosPerUnit;
+    world.plan = rebalance(world.policy, world.snapshot, {move});
+    return world.evicted();
+  };
+  EXPECT_THAT(evicted_after(600, "fixed"), ElementsAre("q1"));
+  EXPECT_THAT(evicted_after(601, "fixed"), ElementsAre("p1", "q1"));
+  EXPECT_THAT(evicted_after(600, "fixed", ", evictionLimits: {node: 2}"),
+              ElementsAre("p1", "q1", "q2"));
+  EXPECT_THAT(evicted_after(60, "upstream"), ElementsAre("p1", "q1"));
 }
 
 TEST(HighNodeUtilization, EmptiesTheLeastUsedNodes) {

@@ -136,12 +136,24 @@ bool MoveMemory::left(PodIndex pod, NodeIndex node) const {
 
 bool MoveMemory::was_moved(NodeIndex node, std::string_view pod_namespace,
                            std::string_view name) const {
-  constexpr Nanos kLongest = Nanos{kLeavingSeconds} * kNanosPerUnit;
   return std::ranges::any_of(before_, [&](const Move& each) {
-    const Nanos age = Nanos{view_.now_ns()} - each.time_ns;
     return each.pod == name && each.pod_namespace == pod_namespace &&
-           each.node == view_.node(node).name && age <= kLongest && age >= -kLongest;
+           each.node == view_.node(node).name && is_recent(each);
   });
+}
+
+bool MoveMemory::is_recent(const Move& move) const {
+  constexpr Nanos kLongest = Nanos{kLeavingSeconds} * kNanosPerUnit;
+  const Nanos age = Nanos{view_.now_ns()} - move.time_ns;
+  return age <= kLongest && age >= -kLongest;
+}
+
+std::vector<NodeIndex> MoveMemory::left_lately() const {
+  std::vector<NodeIndex> nodes;
+  for (std::size_t i = 0; i < before_.size(); ++i) {
+    if (nodes_[i] && is_recent(before_[i])) nodes.push_back(*nodes_[i]);
+  }
+  return nodes;
 }
 
 void MoveMemory::add(PodIndex index, std::optional<NodeIndex> destination, const Amounts* usage) {

@@ -84,6 +84,8 @@ class MoveMemory {
   // Whether an earlier plan moved the pod off the node, in the last kLeavingSeconds.
   [[nodiscard]] bool was_moved(NodeIndex node, std::string_view pod_namespace,
                                std::string_view name) const;
+  // The nodes that the pods of earlier plans left in that time, once for each pod.
+  [[nodiscard]] std::vector<NodeIndex> left_lately() const;
   // Of earlier plans, then of this one, whose requests the view has. Where a replacement is bound
   // but not ready, it is booked there.
   [[nodiscard]] const std::vector<Booking>& bookings() const { return bookings_; }
@@ -107,6 +109,7 @@ class MoveMemory {
   [[nodiscard]] Move move_of(const PlannedMove& planned) const;
   void book();
   void book(const Move& move, std::vector<PodIndex>& created);
+  [[nodiscard]] bool is_recent(const Move& move) const;
   static Booking booking_of(const Move& move, NodeIndex node);
 
   const Pacing pacing_;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 #include <vector>
 
 #include "rebalance/node_fit.h"
@@ -61,8 +61,9 @@ class PodMover {
     }
     if (!source.measures_pods() && session.view().corrects(Correction::leaving_pods)) {
       for (const PlaceChange& each : session.view().place_changes()) {
-        if (is_live(session.view().pod(each.pod))) left_.insert(each.from);
+        if (is_live(session.view().pod(each.pod))) ++left_[each.from];
       }
+      for (const NodeIndex each : session.left_lately()) ++left_[each];
     }
     Counts& counts = session.run().total_available.emplace();
     for (const Amount& each : available_) {
@@ -95,9 +96,10 @@ class PodMover {
              (rules_.pod_filter && !rules_.pod_filter(session_.view().pod(each)));
     });
     if (pods.empty() || !may_continue(node)) return true;
-    // Only the next sample shows what the pod used.
-    if (left_.contains(node.node) && !rules_.evictions_per_node) return true;
-    std::uint64_t evicted = 0;
+    // Only a later sample shows what the pods used.
+    const auto left = left_.find(node.node);
+    std::uint64_t evicted = left == left_.end() ? 0 : left->second;
+    if (evicted > 0 && !rules_.evictions_per_node) return true;
     for (const PodIndex each : pods) {
       if (rules_.evictions_per_node && evicted >= *rules_.evictions_per_node) {
         session_.note_limit("Max number of evictions per node per plugin reached");
@@ -223,8 +225,8 @@ class PodMover {
   const MoveRules& rules_;
   std::vector<NodeIndex> destination_nodes_;
   std::vector<NodeUtilization*> destinations_;  // by node; null: not one
-  // Whose pods earlier plugins of the plan evicted, if pods are not measured.
-  std::set<NodeIndex> left_;
+  // If pods are not measured: how many left each node that the sample may still have.
+  std::map<NodeIndex, std::uint64_t> left_;
   // By node and rules_.resources: what a destination may use more, and what a pod uses.
   std::vector<Nanos> rooms_;
   std::vector<Nanos> wanted_;

@@ -73,6 +73,8 @@ class PluginSession {
                                std::string_view name) const {
     return memory_.was_moved(node, pod_namespace, name);
   }
+  // Nodes that pods left by earlier plans, in the last 10 minutes, once for each pod.
+  [[nodiscard]] std::vector<NodeIndex> left_lately() const { return memory_.left_lately(); }
   // Of earlier plans, and of this one up to now.
   [[nodiscard]] const std::vector<Booking>& bookings() const { return memory_.bookings(); }
 

@@ -41,7 +41,6 @@ std::string object_of(const std::string& unit) {
 }
 
 int list_units(sd_bus_message* message, FakeUnitBus& systemd) {
-  systemd.note_list();
   sd_bus_message* raw = nullptr;
   if (sd_bus_message_new_method_return(message, &raw) < 0) return -EIO;
   const OwnedMessage reply(raw);
@@ -160,14 +159,6 @@ FakeUnitTable FakeUnitBus::units() const {
   return units_;
 }
 
-void FakeUnitBus::note_list() {
-  {
-    const std::lock_guard lock(mutex_);
-    ++lists_;
-  }
-  listed_.notify_all();
-}
-
 void FakeUnitBus::note_read(const std::string& name) {
   const std::lock_guard lock(mutex_);
   read_.push_back(name);
@@ -176,11 +167,6 @@ void FakeUnitBus::note_read(const std::string& name) {
 std::vector<std::string> FakeUnitBus::read_units() const {
   const std::lock_guard lock(mutex_);
   return read_;
-}
-
-void FakeUnitBus::wait_for_lists(int count) const {
-  std::unique_lock lock(mutex_);
-  listed_.wait(lock, [&] { return lists_ >= count; });
 }
 
 void FakeUnitBus::post(Order order, const std::string& name) {
@@ -197,6 +183,8 @@ void FakeUnitBus::go_away() {
     away_ = true;
   }
   ::eventfd_write(wake_.get(), 1);
+  std::unique_lock lock(mutex_);
+  closed_changed_.wait(lock, [&] { return closed_; });
 }
 
 void FakeUnitBus::accept_again() {
@@ -220,6 +208,11 @@ void FakeUnitBus::serve() {
     } else if (!listening_) {
       open();
     }
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = away;
+    }
+    closed_changed_.notify_all();
     std::array<pollfd, 2> fds{{{wake_.get(), POLLIN, 0}, {listening_.get(), POLLIN, 0}}};
     if (::poll(fds.data(), fds.size(), -1) <= 0) continue;
     eventfd_t ignored = 0;

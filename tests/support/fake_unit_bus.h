@@ -48,19 +48,16 @@ class FakeUnitBus {
   void signal_reloaded() { post(Order::reloaded, ""); }
   // systemd's name on the bus gets another owner, as by a daemon-reexec.
   void signal_reexec() { post(Order::reexec, ""); }
-  // Ends the connection and accepts no other one until accept_again().
+  // Ends the connection, and accepts no other one until accept_again().
   void go_away();
   void accept_again();
 
   // Units whose properties were read since the start, in order; each reading once.
   [[nodiscard]] std::vector<std::string> read_units() const;
-  // Waits until so many lists of units were requested since the start.
-  void wait_for_lists(int count) const;
 
   // For the callbacks.
   [[nodiscard]] std::optional<FakeUnit> unit(const std::string& name) const;
   [[nodiscard]] FakeUnitTable units() const;
-  void note_list();
   void note_read(const std::string& name);
 
  private:
@@ -75,12 +72,12 @@ class FakeUnitBus {
   UniqueFd listening_;
   UniqueFd wake_;  // eventfd
   mutable std::mutex mutex_;
-  mutable std::condition_variable listed_;
+  std::condition_variable closed_changed_;
   FakeUnitTable units_;
   std::vector<std::pair<Order, std::string>> orders_;
   std::vector<std::string> read_;
-  int lists_ = 0;
   bool away_ = false;
+  bool closed_ = false;  // because it is away
   bool stop_ = false;
   std::thread thread_;  // last
 };

@@ -114,11 +114,19 @@ Result<void> add_agent_rules(const Options& options, intake::LoadedConfig& loade
       loaded.warnings.push_back(options.oomd_config + ": " + note);
     }
   }
-  if (loaded.rulesets.empty() && !loaded.hooks.empty()) {
+  // Rulesets have such names from systemd's properties.
+  const bool named = std::ranges::any_of(loaded.rulesets, [](const rulesets::Ruleset& each) {
+    return each.name.starts_with("ManagedOOM");
+  });
+  if (loaded.managed_oom && named) {
+    return error("a ruleset's name begins with ManagedOOM while 'managedOOM' is on; rename it");
+  }
+  const bool has_rules = !loaded.rulesets.empty() || loaded.managed_oom;
+  if (!has_rules && !loaded.hooks.empty()) {
     loaded.warnings.emplace_back("'prekillHooks' has no effect: there are no rulesets");
   }
   if (!loaded.rulesets.empty()) loaded.config.rules = loaded.rulesets;
-  if (!loaded.rulesets.empty() && !loaded.hooks.empty()) loaded.config.hooks = loaded.hooks;
+  if (has_rules && !loaded.hooks.empty()) loaded.config.hooks = loaded.hooks;
   return {};
 }
 

@@ -390,6 +390,7 @@ CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& setting
   check_pod_list_max_age(file, config, report);
   check_recording(file, config, report);
   check_memory_qos(file, config, report);
+  checked.managed_oom = check_managed_oom(file, report);
   checked.rulesets = check_rulesets(file, report);
   checked.hooks = check_prekill_hooks(file, report);
   return checked;

@@ -10,6 +10,7 @@
 #include "forestall/v1/manifest.pb.h"
 #include "intake/eviction_settings.h"
 #include "intake/kubelet_settings.h"
+#include "intake/managed_oom_section.h"
 #include "messages/yaml_message.h"
 #include "model/config.h"
 #include "model/ruleset.h"
@@ -30,6 +31,7 @@ struct CheckedConfig {
   std::vector<rulesets::Ruleset> rulesets;
   std::vector<rulesets::PrekillHook> hooks;
   KubeletMinor kubelet_minor;  // of compat.kubeletVersion
+  ManagedOomSection managed_oom;
 };
 
 // The rules of the manifest, in the order of the file.

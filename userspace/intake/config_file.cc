@@ -12,6 +12,8 @@
 #include "intake/config_check.h"
 #include "intake/kubelet_config.h"
 #include "intake/kubelet_own_config.h"
+#include "intake/oomd_conf.h"
+#include "intake/oomd_conf_files.h"
 #include "intake/pod_list.h"
 #include "intake/ruleset_config.h"
 #include "messages/yaml_message.h"
@@ -83,6 +85,7 @@ class Loader {
     loaded_.needs_backstop = !own_.message.has_until_oom() && !own_.message.has_compat();
     if (!findings_.errors.empty()) return refusal();
     TRY(add_kubelet_memory_qos());
+    TRY(add_managed_oom(checked.managed_oom));
     TRY(add_pods());
     // Findings about the whole configuration precede those about the manifest.
     text::Findings of_manifest;
@@ -141,6 +144,20 @@ class Loader {
     qos.kubelet_reserves = own.writes_memory_protection;
     qos.kubelet_throttles = own.writes_memory_high;
     return {};
+  }
+
+  Result<void> add_managed_oom(const ManagedOomSection& section) {
+    if (!section.on) return {};
+    if (!section.config.empty()) {
+      const std::string text = TRY(read_named("managedOOM.config", section.config));
+      loaded_.managed_oom = read_oomd_conf(text, section.config, kLenientSystemdVersion, findings_);
+    } else {
+      auto conf =
+          read_oomd_conf_files(systemd_directories(), files_.read, loaded_.files, findings_);
+      if (!conf) return unreadable("managedOOM.source", conf.error());
+      loaded_.managed_oom = *conf;
+    }
+    return findings_.errors.empty() ? Result<void>() : refusal();
   }
 
   Result<void> add_pods() {

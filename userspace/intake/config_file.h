@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "intake/kubelet_flags.h"
 #include "model/config.h"
 #include "model/ruleset.h"
+#include "rulesets/managed_oom.h"
 #include "text/diagnostic.h"
 
 namespace forestall::intake {
@@ -43,6 +45,8 @@ struct LoadedConfig {
   std::string pod_list;        // the path of podList; empty: none
   std::string kubelet_config;  // the path of the kubelet's file; empty: none
   KubeletMinor kubelet_minor;  // of compat.kubeletVersion
+  // systemd-oomd's settings for the rulesets of managedOOM; nothing: it is off.
+  std::optional<rulesets::OomdConf> managed_oom;
 };
 
 // Sources of a configuration. All empty: the built-in configuration.

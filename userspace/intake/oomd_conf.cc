@@ -53,8 +53,9 @@ std::vector<ConfLine> lines_of(std::string_view text) {
 
 class OomdConfReader {
  public:
-  OomdConfReader(const std::string& file, int systemd_version, text::Findings& findings)
-      : file_(file), systemd_version_(systemd_version), findings_(findings) {}
+  OomdConfReader(const std::string& file, int systemd_version, text::Findings& findings,
+                 const rulesets::OomdConf& before)
+      : file_(file), systemd_version_(systemd_version), findings_(findings), conf_(before) {}
 
   rulesets::OomdConf read(std::string_view text) {
     for (const ConfLine& each : lines_of(text)) line(each);
@@ -150,8 +151,9 @@ class OomdConfReader {
 }  // namespace
 
 rulesets::OomdConf read_oomd_conf(std::string_view text, const std::string& file,
-                                  int systemd_version, text::Findings& findings) {
-  return OomdConfReader(file, systemd_version, findings).read(text);
+                                  int systemd_version, text::Findings& findings,
+                                  const rulesets::OomdConf& before) {
+  return OomdConfReader(file, systemd_version, findings, before).read(text);
 }
 
 }  // namespace forestall::intake

@@ -13,9 +13,13 @@
 
 namespace forestall::intake {
 
+// Ignores what an earlier one refuses.
+inline constexpr int kLenientSystemdVersion = 257;
+
 // `systemd_version`: 252 refuses a duration below one second, 257 ignores it. The result is valid
-// only if no error was added.
+// only if no error was added. `before`: what the files before it set.
 [[nodiscard]] rulesets::OomdConf read_oomd_conf(std::string_view text, const std::string& file,
-                                                int systemd_version, text::Findings& findings);
+                                                int systemd_version, text::Findings& findings,
+                                                const rulesets::OomdConf& before = {});
 
 }  // namespace forestall::intake

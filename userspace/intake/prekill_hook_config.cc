@@ -16,7 +16,7 @@ constexpr int kHooksMax = 64;
 constexpr int kArgumentsMax = 64;
 constexpr std::size_t kTextMax = 4096;
 // sizeof(sockaddr_un::sun_path), with its end.
-constexpr std::size_t kSocketPathMax = 107;
+constexpr std::size_t kHookSocketPathMax = 107;
 
 // The agent opens it as root: without components that lead elsewhere.
 bool is_plain_path(std::string_view path) {
@@ -64,8 +64,9 @@ void check_kind(const v1::PrekillHook& given, const std::string& at, Report& rep
 void check_texts(const v1::PrekillHook& given, const std::string& at, Report& report) {
   check_path(given.has_program(), given.program(), "program", at, report);
   check_path(given.has_socket(), given.socket(), "socket", at, report);
-  if (given.socket().size() > kSocketPathMax) {
-    report.error(at + ".socket", fmt::format("'socket' is longer than {} bytes", kSocketPathMax));
+  if (given.socket().size() > kHookSocketPathMax) {
+    report.error(at + ".socket",
+                 fmt::format("'socket' is longer than {} bytes", kHookSocketPathMax));
   }
   if (given.arguments_size() > kArgumentsMax) {
     report.error(at + ".arguments",

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// `managedOOM` of Forestall's configuration.
+#pragma once
+
+#include <string>
+
+#include "forestall/v1/config.pb.h"
+#include "intake/report.h"
+
+namespace forestall::intake {
+
+struct ManagedOomSection {
+  bool on = false;     // source: dbus
+  std::string config;  // in place of oomd.conf; empty: systemd's own files
+};
+
+[[nodiscard]] ManagedOomSection check_managed_oom(const v1::Config& given, Report& report);
+
+}  // namespace forestall::intake

@@ -126,10 +126,10 @@ int on_reload(sd_event_source*, const signalfd_siginfo*, void* userdata) {
   return set_timer(*running);
 }
 
-int on_pods(sd_event_source*, int, std::uint32_t, void* userdata) {
+int on_change(sd_event_source*, int, std::uint32_t, void* userdata) {
   auto* running = static_cast<Running*>(userdata);
   static_cast<void>(begin(*running));
-  if (auto config = running->hooks.take_pods()) running->core.reload(std::move(*config));
+  if (auto config = running->hooks.take_change()) running->core.reload(std::move(*config));
   return set_timer(*running);
 }
 
@@ -220,8 +220,8 @@ Result<void> run_loop(Core& core, const Parts& parts, const LoopHooks& hooks) {
   TRY(add_sources(event.get(), parts, running, slots));
   TRY(add_parts(event.get(), parts, running));
   TRY(add_times_and_signals(event.get(), running));
-  for (const int fd : hooks.pod_fds) {
-    TRY(add_io(event.get(), fd, on_pods, &running, SD_EVENT_PRIORITY_NORMAL));
+  for (const int fd : hooks.change_fds) {
+    TRY(add_io(event.get(), fd, on_change, &running, SD_EVENT_PRIORITY_NORMAL));
   }
   core.start();
   set_timer(running);

@@ -14,9 +14,9 @@ namespace forestall::agent {
 struct LoopHooks {
   // SIGHUP: reads the configuration again. On an error the old one stays in force.
   std::function<Result<Config>()> reload;
-  // Readable when `take_pods` may have another configuration.
-  std::vector<int> pod_fds = {};
-  std::function<std::optional<Config>()> take_pods;
+  // Readable when `take_change` may have another configuration: of pods, of rulesets.
+  std::vector<int> change_fds = {};
+  std::function<std::optional<Config>()> take_change;
   // Every source is armed: notifies the service manager.
   std::function<void()> ready;
   // When the loop ends without a signal; nothing: never.

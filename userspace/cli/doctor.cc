@@ -223,6 +223,18 @@ std::optional<std::string> memory_qos_advice(const AdviceInput& subject) {
   return std::nullopt;
 }
 
+// What keeps managedOOM from having rules on this host.
+std::optional<std::string> managed_oom_advice(const AdviceInput& subject) {
+  if (!subject.loaded || !subject.loaded->managed_oom) return std::nullopt;
+  if (subject.host.tree.version() != kernel::CgroupVersion::v2) {
+    return "managedOOM has no effect: it needs cgroup v2, as systemd-oomd does.";
+  }
+  if (!clients::systemd_is_running()) {
+    return "managedOOM has no effect: systemd does not run here.";
+  }
+  return std::nullopt;
+}
+
 std::optional<v1::KubeletComparison> comparison_of(const AdviceInput& subject) {
   if (!subject.loaded) return std::nullopt;
   intake::LoadedConfig agent = *subject.loaded;
@@ -264,8 +276,8 @@ v1::DoctorReport to_report(const Options& options, const agent::ProbedHost& host
   }
   for (std::string& sentence : advice(host)) report.add_advice(std::move(sentence));
   const AdviceInput subject = subject_of(options, host);
-  for (const auto advice_of :
-       {guard_advice, pod_advice, backstop_advice, candidate_advice, memory_qos_advice}) {
+  for (const auto advice_of : {guard_advice, pod_advice, backstop_advice, candidate_advice,
+                               memory_qos_advice, managed_oom_advice}) {
     if (auto sentence = advice_of(subject)) report.add_advice(std::move(*sentence));
   }
   for (std::string& sentence : ruleset_advice(subject)) report.add_advice(std::move(sentence));

@@ -75,6 +75,18 @@ void print_pods(const v1::AgentStatus& status) {
   if (list.has_problem()) fmt::print("podList not in force: {}\n", list.problem());
 }
 
+void print_managed_oom(const v1::AgentStatus& status) {
+  if (!status.has_managed_oom()) return;
+  const v1::ManagedOomStatus& managed = status.managed_oom();
+  fmt::print("managedOOM: {}, {} cgroups for swap, {} for memory pressure, {}\n",
+             printable(managed.source()), managed.swap_size(), managed.pressure_size(),
+             managed.has_read_ago_ns() ? "read " + span(managed.read_ago_ns()) + " ago"
+                                       : std::string("not read yet"));
+  if (!managed.problem().empty()) {
+    fmt::print("managedOOM NOT CURRENT: {}\n", printable(managed.problem()));
+  }
+}
+
 // As far as the configuration shows it: rules may also match no cgroup.
 void print_unguarded(const v1::AgentStatus& status) {
   const auto& rules = status.config().workloads();
@@ -105,6 +117,7 @@ void print_head(const v1::AgentStatus& status) {
     if (left >= 0) fmt::print("the next evaluation is in {} at the latest\n", span(left));
   }
   print_pods(status);
+  print_managed_oom(status);
   print_unguarded(status);
   for (const v1::ConditionStatus& each : status.conditions()) {
     if (each.status()) fmt::print("condition: {}\n", printable(each.type()));

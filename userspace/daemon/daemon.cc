@@ -14,6 +14,7 @@
 #include "daemon/daemon_parts.h"
 #include "daemon/daemon_reload.h"
 #include "daemon/daemon_services.h"
+#include "daemon/managed_oom_watch.h"
 #include "kernel/cgroup_freeze.h"
 #include "kernel/memory_high.h"
 #include "kernel/residency.h"
@@ -81,6 +82,22 @@ void take_written_pods(DaemonParts& parts, exports::Log& log) {
   parts.written_pods = std::move(*written);
 }
 
+// Follows systemd's properties, if the thread can be started and the host has what the rules need.
+void watch_managed_oom(DaemonParts& parts, const intake::LoadedConfig& loaded,
+                       const agent::ProbedHost& host, exports::Log& log) {
+  if (!loaded.managed_oom) return;
+  const auto refuse = [&](const std::string& problem) {
+    log.write(LogLevel::error, LogLine("no-managed-oom").field("problem", problem));
+  };
+  if (host.tree.version() != kernel::CgroupVersion::v2) {
+    return refuse("managedOOM needs cgroup v2, as systemd-oomd does");
+  }
+  auto watch = ManagedOomWatch::start(log, parts.clock);
+  if (!watch) return refuse(watch.error().text());
+  parts.managed_oom = std::move(*watch);
+  parts.managed_oom->follow(loaded.managed_oom);
+}
+
 // Pods that were written come before those of the podList: they are the API server's.
 std::optional<KnownPods> take_pods(DaemonParts& parts) {
   std::optional<KnownPods> listed;
@@ -91,22 +108,50 @@ std::optional<KnownPods> take_pods(DaemonParts& parts) {
   return listed;
 }
 
+using Rulesets = SharedValue<std::vector<rulesets::Ruleset>>;
+
+// False: the rulesets in force stay.
+bool take_managed_rules(DaemonParts& parts, const Rulesets& configured, Config& in_force,
+                        exports::Log& log) {
+  if (!parts.managed_oom || !parts.managed_oom->take()) return false;
+  Config next = in_force;
+  next.rules = with_managed_rules(configured, parts.managed_oom->in_force());
+  const auto prepared = parts.rules->prepare(next);
+  if (!prepared) {
+    log.write(LogLevel::error, LogLine("no-managed-oom").field("problem", prepared.error().text()));
+    return false;
+  }
+  in_force = std::move(next);
+  return true;
+}
+
 Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
                            const intake::LoadedConfig& loaded, agent::ProbedHost& host,
                            exports::Log& log) {
   const Config& config = loaded.config;
   Config in_force = config;
+  auto configured_rules = config.rules;  // without those of systemd's properties
   const agent::Parts core_with = core_parts(parts, host, log);
   agent::Core core(core_with, config);
   agent::LoopHooks hooks;
   const auto load_again = [&]() -> Result<Config> {
     intake::LoadedConfig again = TRY(options.load_config());
-    TRY(parts.rules->prepare(again.config));
     log_config_warnings(log, again.warnings);
     if (parts.pod_list) {
       parts.pod_list->follow(again.pod_list, again.config.pod_list_max_age,
                              again.config.known_pods);
     }
+    configured_rules = again.config.rules;
+    if (again.managed_oom && !parts.managed_oom) {
+      log.write(LogLevel::warning,
+                LogLine("config").field("warning",
+                                        "managedOOM is not in use; restart the agent to use it"));
+    }
+    if (parts.managed_oom) {
+      parts.managed_oom->follow(again.managed_oom);
+      again.config.rules = with_managed_rules(configured_rules, parts.managed_oom->in_force());
+    }
+    TRY(parts.rules->prepare(again.config));
     in_force = reloaded_config(std::move(again.config), config, log);
     if (parts.written_pods && parts.written_pods->in_force()) {
       in_force.known_pods = *parts.written_pods->in_force();
@@ -121,12 +166,14 @@ Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
     if (parts.metrics) parts.metrics->record_reload(next.ok());
     return next;
   };
-  if (parts.pod_list) hooks.pod_fds.push_back(parts.pod_list->fd());
-  if (parts.written_pods) hooks.pod_fds.push_back(parts.written_pods->fd());
-  hooks.take_pods = [&]() -> std::optional<Config> {
+  if (parts.pod_list) hooks.change_fds.push_back(parts.pod_list->fd());
+  if (parts.written_pods) hooks.change_fds.push_back(parts.written_pods->fd());
+  if (parts.managed_oom) hooks.change_fds.push_back(parts.managed_oom->fd());
+  hooks.take_change = [&]() -> std::optional<Config> {
     auto pods = take_pods(parts);
-    if (!pods) return std::nullopt;
-    in_force.known_pods = std::move(*pods);
+    const bool rules = take_managed_rules(parts, configured_rules, in_force, log);
+    if (!pods && !rules) return std::nullopt;
+    if (pods) in_force.known_pods = std::move(*pods);
     parts.board.set_config(in_force);
     return in_force;
   };
@@ -164,6 +211,7 @@ Result<void> run(const DaemonOptions& options, const intake::LoadedConfig& loade
   parts.board.set_config(config);
   watch_pod_list(parts, loaded, log);
   take_written_pods(parts, log);
+  watch_managed_oom(parts, loaded, host, log);
   parts.facts.features = host.reports;  // complete only now
   serve_api(parts, host, config.api_socket.value_or(options.api_socket), config, log);
   record_on_disk(parts, host, config, log);

@@ -18,6 +18,7 @@
 #include "agent/tree_scanner.h"
 #include "daemon/agent_api.h"
 #include "daemon/live_picture.h"
+#include "daemon/managed_oom_watch.h"
 #include "daemon/pod_list_watch.h"
 #include "daemon/written_pods.h"
 #include "exports/drop_counts.h"
@@ -63,6 +64,8 @@ struct DaemonParts {
   std::unique_ptr<agent::LoopGuard> guard;
   std::unique_ptr<PodListWatch> pod_list;     // null: its thread could not be started
   std::unique_ptr<WrittenPods> written_pods;  // null: no descriptor was left for it
+  // Null: managedOOM was off at the start, or this host cannot have it.
+  std::unique_ptr<ManagedOomWatch> managed_oom;
   std::shared_ptr<exports::LoopCounts> counts = std::make_shared<exports::LoopCounts>();
   exports::DropCounts drops;
   exports::StageHistograms stages;

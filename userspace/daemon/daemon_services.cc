@@ -33,6 +33,24 @@ void put_written_pods(const WrittenPodsState& state, MonotonicTime now, v1::Agen
   if (!state.problem.empty()) out.set_problem(state.problem);
 }
 
+void put_managed_oom(const ManagedOomSourceState& state, MonotonicTime now,
+                     v1::AgentStatus& status) {
+  v1::ManagedOomStatus& out = *status.mutable_managed_oom();
+  out.set_source("dbus");
+  out.set_problem(text::to_utf8(state.problem));
+  if (state.read) out.set_read_ago_ns((now - *state.read).count());
+  out.set_swap_used_limit(state.conf.swap_used_limit);
+  out.set_pressure_limit(state.conf.pressure_limit);
+  out.set_pressure_duration_us(state.conf.pressure_duration.count());
+  for (const std::string& path : state.rules.swap) out.add_swap(text::to_utf8(path));
+  for (const auto& [path, rule] : state.rules.pressure) {
+    v1::ManagedOomStatus::Pressure& added = *out.add_pressure();
+    added.set_cgroup(text::to_utf8(path));
+    added.set_limit(rule.limit_permyriad);
+    added.set_duration_us(rule.duration.count());
+  }
+}
+
 // More would be a long answer on a node with hundreds of containers.
 constexpr std::size_t kQosValuesMax = 1000;
 
@@ -64,6 +82,10 @@ v1::AgentStatus status_of(DaemonParts& parts) {
       service::to_proto(parts.facts, parts.board.status(), parts.stages, *parts.counts, parts.drops,
                         parts.grpc_counts, parts.clock.now());
   if (auto qos = parts.memory_qos->report()) put_memory_qos(*std::move(qos), status);
+  if (parts.managed_oom) {
+    const auto managed = parts.managed_oom->state();
+    if (managed) put_managed_oom(*managed, parts.clock.now(), status);
+  }
   if (parts.pod_list) put_pod_list(parts.pod_list->state(), status);
   if (!parts.written_pods) return status;
   if (const auto written = parts.written_pods->state()) {

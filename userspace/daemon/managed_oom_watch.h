@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Follows systemd's ManagedOOM properties over D-Bus and makes rulesets of them.
+//
+// What is unknown leaves the last rules in force:
+// - of a unit whose properties cannot be read, until they can be, or it is not active any more;
+// - of all units while the bus or systemd is away, for kKept. A restart of either takes seconds,
+// and
+//   memory is often short just then. After that there are no rules until systemd was read again: a
+//   rule may have been withdrawn, and no rule kills nothing.
+// An agent that has not read systemd yet has no rules.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/priority_mutex.h"
+#include "base/result.h"
+#include "base/shared_value.h"
+#include "base/unique_fd.h"
+#include "clients/managed_oom_units.h"
+#include "exports/log.h"
+#include "model/ruleset.h"
+#include "rulesets/managed_oom.h"
+
+namespace forestall::daemon {
+
+struct ManagedOomSourceState {
+  rulesets::OomdConf conf;
+  rulesets::ManagedOomRules rules;    // in force
+  std::optional<MonotonicTime> read;  // when systemd was last read
+  std::string problem;                // why systemd as it is now is not in force; empty: it is
+};
+
+struct ManagedOomTimes {
+  // All units are read again, because systemd reports no change of these properties.
+  Duration all = std::chrono::seconds(30);
+  // Between two readings, and so between two changes of the rules: each one discards the readings
+  // of rulesets that are under way.
+  Duration least = std::chrono::seconds(5);
+  Duration reconnect = std::chrono::seconds(2);
+  Duration kept = std::chrono::minutes(10);
+};
+
+// A thread of its own waits for the bus. Thread rule: follow(), take() and in_force() from the
+// loop's thread.
+class ManagedOomWatch {
+ public:
+  // `log` and `clock` outlive it. `address`: of the bus; empty: the system bus.
+  static Result<std::unique_ptr<ManagedOomWatch>> start(exports::Log& log, const Clock& clock,
+                                                        std::string address = "",
+                                                        ManagedOomTimes times = {});
+  ManagedOomWatch(const ManagedOomWatch&) = delete;
+  ManagedOomWatch& operator=(const ManagedOomWatch&) = delete;
+  ~ManagedOomWatch();
+
+  // systemd-oomd's settings; nothing: managedOOM is off. Then there are no rules from now on.
+  void follow(const std::optional<rulesets::OomdConf>& conf);
+  // Polls readable when rulesets wait for take().
+  [[nodiscard]] int fd() const { return ready_.get(); }
+  // Whether in_force() changed since the last call.
+  [[nodiscard]] bool take();
+  [[nodiscard]] std::vector<rulesets::Ruleset> in_force() const;
+  // Any thread. Nothing: managedOOM is off.
+  [[nodiscard]] std::optional<ManagedOomSourceState> state() const;
+
+ private:
+  ManagedOomWatch(exports::Log& log, const Clock& clock, std::string address, ManagedOomTimes times,
+                  UniqueFd wake, UniqueFd ready)
+      : log_(log),
+        clock_(clock),
+        address_(std::move(address)),
+        times_(times),
+        wake_(std::move(wake)),
+        ready_(std::move(ready)) {}
+
+  // All of these on the thread.
+  void run();
+  [[nodiscard]] Result<void> run_connected();
+  void wait(MonotonicTime until) const;
+  void note_read();
+  void offer();
+  [[nodiscard]] bool take_settings();
+  void set_rules(const rulesets::OomdConf& conf, rulesets::ManagedOomRules rules);
+  void note_problem(const std::string& problem);
+  void forget_old_rules();
+  [[nodiscard]] bool is_on() const;
+
+  exports::Log& log_;
+  const Clock& clock_;
+  const std::string address_;
+  const ManagedOomTimes times_;
+  const UniqueFd wake_;   // wakes the thread
+  const UniqueFd ready_;  // wakes the loop
+  std::atomic<bool> stopping_{false};
+  std::unique_ptr<clients::ManagedOomUnits> units_;  // null: not connected
+  clients::ManagedUnits known_;                      // as last read
+  std::optional<MonotonicTime> last_refresh_;
+  std::optional<MonotonicTime> last_all_;
+
+  mutable base::PriorityMutex mutex_;
+  std::optional<ManagedOomSourceState> state_;
+  std::vector<rulesets::Ruleset> in_force_;
+  bool changed_ = false;           // in_force_, since take()
+  bool settings_changed_ = false;  // state_->conf, since the rules were made
+
+  std::thread thread_;  // last: uses all of the above
+};
+
+// `configured`, and `managed` after them; null if there are none.
+[[nodiscard]] SharedValue<std::vector<rulesets::Ruleset>> with_managed_rules(
+    const SharedValue<std::vector<rulesets::Ruleset>>& configured,
+    const std::vector<rulesets::Ruleset>& managed);
+
+}  // namespace forestall::daemon

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# service_unit_test.sh UNIT: fails if systemd would ever stop restarting the agent or delete its run
-# directory between two starts, or finds a fault in UNIT. systemd-analyze verifies it where it is
-# installed.
+# service_unit_test.sh UNIT DROP-IN: fails if systemd would ever stop restarting the agent or delete
+# its run directory between two starts, or finds a fault in UNIT or its DROP-IN. systemd-analyze
+# verifies them where it is installed.
 set -eu
 
 unit=$1
@@ -26,6 +26,8 @@ trap 'rm -rf "$scratch"' EXIT
 # The program is not installed where the test runs.
 sed 's|^ExecStart=.*|ExecStart=/bin/true|' "$unit" >"$scratch/forestall.service"
 # systemd before 254 does not have the two settings. It must ignore exactly these.
+mkdir "$scratch/forestall.service.d"
+cp "$2" "$scratch/forestall.service.d/"
 faults=$(systemd-analyze verify --man=no "$scratch/forestall.service" 2>&1 |
   grep -F "$scratch/forestall.service" |
   grep -v -E "Unknown key( name)? 'Restart(Steps|MaxDelaySec)' in section") || true

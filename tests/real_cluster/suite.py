@@ -63,6 +63,16 @@ class Result(unittest.TextTestResult):
             self._failed(error)
 
 
+def save_log(lab: Lab, container: str) -> None:
+    """The last tests remove the DaemonSet."""
+    try:
+        log = lab.kubectl("-n", "forestall", "logs", "ds/forestall", "-c", container)
+    except LabError as error:
+        log = str(error)
+        report(f"no log of {container}", error)
+    (lab.folder / f"{container}.log").write_text(log)
+
+
 def main() -> int:
     folder, cache, name, archive, junit, runs, pods, *tests = sys.argv[1:]
     lab = Lab(pathlib.Path(folder), pathlib.Path(cache), name)
@@ -83,8 +93,7 @@ def main() -> int:
             ElementTree.ElementTree(result.suite).write(junit)
         if not result.wasSuccessful():
             for container in ("agent", "cluster"):
-                (lab.folder / f"{container}.log").write_text(lab.kubectl(
-                    "-n", "forestall", "logs", "ds/forestall", "-c", container))
+                save_log(lab, container)
         return 0 if result.wasSuccessful() else 1
     except LabError as error:
         for service in lab.services.values():

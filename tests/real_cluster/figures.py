@@ -11,8 +11,8 @@ import statistics
 import time
 
 import fixture
-from fixture import (AGENTS, NODES, PODS, THRESHOLD, agent_config, agent_pod, hog, restarts,
-                     write_overlay)
+from fixture import (AGENTS, NODES, PODS, SIGNAL_US_MAX, THRESHOLD, agent_config, agent_pod, hog,
+                     ran_again, report, restarts, write_overlay)
 from lab import PATIENCE, LabError, is_ready
 
 # MiB, and the pause after each in milliseconds.
@@ -26,14 +26,17 @@ class Run:
     """What became of a leaker."""
     exit_seconds: float = 0  # from the begin of the leak
     restarts: int = 0
-    deleted: bool = False  # or Failed
+    ran_again: bool = False  # a restarted container ran; others could not start
+    evicted: bool = False  # deleted, or Failed
     kernel_kills: int = 0
     signal_us: int | None = None  # from the crossing to SIGKILL, at most
 
 
-def signal_delays() -> list[int]:
+def outcomes() -> list[tuple[int, str]]:
+    """Of each kill: us from the crossing to SIGKILL, at most, and the line of the log."""
     log = fixture.lab.kubectl("-n", "forestall", "logs", "ds/forestall", "-c", "agent")
-    return [int(each) for each in re.findall(r"crossed_to_signalled_at_most_us=(\d+)", log)]
+    return [(int(each[1]), each[0]) for each in re.finditer(
+        r".*crossed_to_signalled_at_most_us=(\d+).*", log)]
 
 
 class Leak:
@@ -64,8 +67,11 @@ class Leak:
         """Until the pod is deleted or Failed, or for so long as an eviction may take."""
         def is_over(event: str, pod: dict) -> bool:
             self.run.restarts = max(self.run.restarts, restarts(pod))
-            self.run.deleted = event == "DELETED" or pod["status"].get("phase") == "Failed"
-            return self.run.deleted
+            self.run.ran_again = ran_again(pod)
+            is_gone = event == "DELETED" or pod["status"].get("phase") == "Failed"
+            # A kubelet of 1.20 may end a deletion in a round that it makes once a minute.
+            self.run.evicted = is_gone or "deletionTimestamp" in pod["metadata"]
+            return is_gone
         try:
             fixture.lab.api.wait(PODS, is_over, "the end of the pod", patience=SETTLE_SECONDS,
                                  fieldSelector=f"metadata.name={self.name}",
@@ -86,15 +92,17 @@ class Leak:
 
 
 def leak(name: str, size: tuple[int, int], with_agent: bool) -> Run:
-    known = len(signal_delays()) if with_agent else 0
+    known = len(outcomes()) if with_agent else 0
     wait_for_no_pressure()
     made = Leak(name, size)
     try:
         made.begin()
     finally:
         made.delete()
-    if with_agent and len(delays := signal_delays()) > known:
-        made.run.signal_us = max(delays[known:])
+    if with_agent and len(kills := outcomes()) > known:
+        made.run.signal_us, line = max(kills[known:])
+        if made.run.signal_us > SIGNAL_US_MAX:
+            report("late", line)
     return made.run
 
 
@@ -109,13 +117,14 @@ def row(by: str, name: str, runs: list[Run]) -> tuple[str, ...]:
     delays = [each.signal_us / 1000 for each in runs if each.signal_us is not None]
     return (by, name, str(len(runs)), span(delays, 2),
             span([each.exit_seconds for each in runs], 2),
-            str(sum(each.restarts for each in runs)), str(sum(each.kernel_kills for each in runs)),
-            str(sum(each.deleted for each in runs)))
+            f"{sum(each.restarts for each in runs)} ({sum(each.ran_again for each in runs)} ran)",
+            str(sum(each.kernel_kills for each in runs)),
+            str(sum(each.evicted for each in runs)))
 
 
 def print_row(*columns: str) -> None:
     """At once: a run takes minutes."""
-    widths = (14, 7, 5, 24, 24, 9, 17, 13)
+    widths = (14, 7, 5, 24, 24, 11, 17, 13)
     print("  ".join(text.ljust(width) for text, width in zip(columns, widths)).rstrip(), flush=True)
 
 

@@ -100,6 +100,7 @@ class Amounts {
       mine = std::max(mine, each.nanos);
     }
   }
+  void reserve(std::size_t resources) { list_.reserve(resources); }
   [[nodiscard]] bool empty() const { return list_.empty(); }
   [[nodiscard]] std::size_t size() const { return list_.size(); }
   [[nodiscard]] auto begin() const { return list_.begin(); }

@@ -140,6 +140,10 @@ ClusterView::Owner& ClusterView::owner_named(std::string_view uid) {
 // Adds `change` to the count of each owner, once however often the pod names it.
 void ClusterView::count_owners(PodIndex index, int change) {
   const auto& owners = pod(index).owners;
+  if (owners.size() == 1 && owner_of_[index] != kNoOwner) {
+    owner_by_id_[owner_of_[index]]->pods += static_cast<std::uint64_t>(change);
+    return;
+  }
   for (auto each = owners.begin(); each != owners.end(); ++each) {
     const bool counted = std::any_of(
         owners.begin(), each, [&](const PodOwner& earlier) { return earlier.uid == each->uid; });
@@ -147,7 +151,10 @@ void ClusterView::count_owners(PodIndex index, int change) {
     Owner& owner = owner_named(each->uid);
     owner.pods += static_cast<std::uint64_t>(change);
     if (each != owners.begin()) continue;
-    if (owner.id == kNoOwner) owner.id = owner_count_++;
+    if (owner.id == kNoOwner) {
+      owner.id = owner_count_++;
+      owner_by_id_.push_back(&owner);
+    }
     owner_of_[index] = owner.id;
   }
 }
@@ -162,19 +169,33 @@ Nanos ClusterView::room_on(NodeIndex node, std::string_view resource) const {
                   counted(resource, all->nanos) - counted(resource, requests_[node].of(resource)));
 }
 
-void ClusterView::compute_room(NodeIndex node) const {
+void ClusterView::measure_node(NodeIndex node) const {
   const Amounts& all = this->node(node).allocatable;
-  NodeRoom room{.all_cpu = all.of(kCpu),
-                .all_memory = all.of(kMemory),
-                .requested_cpu = requests_[node].of(kCpu),
-                .requested_memory = requests_[node].of(kMemory)};
-  const auto free = [](Nanos all_of_it, Nanos requested, std::int64_t step) {
-    return Nanos{rounded(all_of_it, step) - rounded(requested, step)} * step;
+  ComputedRoom& of = rooms_[node];
+  of.measured = true;
+  of.room.all_cpu = all.of(kCpu);
+  of.room.all_memory = all.of(kMemory);
+  of.room.whole_cpu = static_cast<double>(of.room.all_cpu);
+  of.room.whole_memory = static_cast<double>(of.room.all_memory);
+  of.room.whole_pods = static_cast<double>(all.of(kPods));
+  of.cpu_steps = rounded(of.room.all_cpu, kNanosPerMilli);
+  of.memory_steps = rounded(of.room.all_memory, kNanosPerUnit);
+  of.pods = rounded(all.of(kPods), kNanosPerUnit);
+}
+
+void ClusterView::compute_room(NodeIndex node) const {
+  ComputedRoom& of = rooms_[node];
+  if (!of.measured) measure_node(node);
+  NodeRoom& room = of.room;
+  room.requested_cpu = requests_[node].of(kCpu);
+  room.requested_memory = requests_[node].of(kMemory);
+  const auto free = [](std::int64_t all, Nanos requested, std::int64_t step) {
+    return Nanos{all - rounded(requested, step)} * step;
   };
-  room.cpu = free(room.all_cpu, room.requested_cpu, kNanosPerMilli);
-  room.memory = free(room.all_memory, room.requested_memory, kNanosPerUnit);
-  room.pods = Nanos{rounded(all.of(kPods), kNanosPerUnit) - live_[node]} * kNanosPerUnit;
-  rooms_[node] = {.known = true, .room = room};
+  room.cpu = free(of.cpu_steps, room.requested_cpu, kNanosPerMilli);
+  room.memory = free(of.memory_steps, room.requested_memory, kNanosPerUnit);
+  room.pods = Nanos{of.pods - live_[node]} * kNanosPerUnit;
+  of.known = true;
 }
 
 }  // namespace forestall::rebalance

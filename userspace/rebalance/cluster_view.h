@@ -36,6 +36,10 @@ struct NodeRoom {
   Nanos all_memory = 0;
   Nanos requested_cpu = 0;
   Nanos requested_memory = 0;
+  // What there is, as numbers to divide by.
+  double whole_cpu = 0;
+  double whole_memory = 0;
+  double whole_pods = 0;
 };
 
 // A pod that left its node, for another or (nothing) for good.
@@ -134,6 +138,7 @@ class ClusterView {
 
   Owner& owner_named(std::string_view uid);
   void count_owners(PodIndex pod, int change);
+  void measure_node(NodeIndex node) const;
   void compute_room(NodeIndex node) const;
   void count_requests(PodIndex pod, NodeIndex node, int sign);
 
@@ -150,12 +155,18 @@ class ClusterView {
   struct ComputedRoom {
     bool known = false;  // else the node has changed
     NodeRoom room;
+    // What the node has, in steps of counted(). It stays.
+    bool measured = false;
+    std::int64_t cpu_steps = 0;
+    std::int64_t memory_steps = 0;
+    std::int64_t pods = 0;
   };
   mutable std::vector<ComputedRoom> rooms_;
   std::unordered_map<std::string_view, Owner> owners_;              // by UID
   std::pair<const std::string_view, Owner>* last_owner_ = nullptr;  // that was counted
   std::vector<OwnerId> owner_of_;                                   // by pod
   OwnerId owner_count_ = 0;
+  std::vector<Owner*> owner_by_id_;
   std::unordered_map<std::string_view, std::vector<std::size_t>> budgets_;
   std::unordered_map<std::string_view, std::unordered_map<std::string_view, std::size_t>>
       claims_;  // by namespace and name

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 namespace forestall::rebalance {
 namespace {
@@ -106,8 +107,10 @@ std::string MoveMemory::refusal(PodIndex index) const {
   const auto* const moves = moves_of(index);
   if (moves == nullptr) return "";
   const ClusterPod& pod = view_.pod(index);
+  bool saw_planned = false;  // all of them have the time of the plan
   for (const std::size_t each : *moves) {
     const bool is_earlier = each < before_.size();
+    if (!is_earlier && std::exchange(saw_planned, true)) continue;
     const std::int64_t time_ns = is_earlier ? before_[each].time_ns : view_.now_ns();
     const std::int64_t ago = elapsed_seconds(view_.now_ns(), time_ns);
     // Times of creation are whole seconds.

@@ -87,8 +87,7 @@ class PodMover {
   // False: the plugin ends.
   bool move_from(NodeUtilization& node) {
     std::vector<PodIndex> pods = live_pods(session_.view(), node.node);
-    std::sort(pods.begin(), pods.end(),
-              [&](PodIndex a, PodIndex b) { return evicted_before(session_.view(), a, b); });
+    sort_by_eviction(session_.view(), pods);
     for (const PodIndex each : pods) session_.consider(each);
     if (session_.view().corrects(Correction::leaving_pods)) subtract_leaving(node, pods);
     std::erase_if(pods, [&](PodIndex each) {
@@ -100,6 +99,7 @@ class PodMover {
     const auto left = left_.find(node.node);
     std::uint64_t evicted = left == left_.end() ? 0 : left->second;
     if (evicted > 0 && !rules_.evictions_per_node) return true;
+    reason_ = rules_.reason(node);
     for (const PodIndex each : pods) {
       if (rules_.evictions_per_node && evicted >= *rules_.evictions_per_node) {
         session_.note_limit("Max number of evictions per node per plugin reached");
@@ -156,7 +156,7 @@ class PodMover {
     } else if (session_.view().corrects(Correction::room_first)) {
       rooms.accepts = [this, &pod](NodeIndex each) { return keeps_share(pod, each); };
     }
-    switch (session_.evict(index, rules_.reason(node), &rooms)) {
+    switch (session_.evict(index, reason_, &rooms)) {
       case EvictResult::total_limit: return Next::end;
       case EvictResult::node_limit: return Next::node;
       case EvictResult::namespace_limit:
@@ -231,6 +231,7 @@ class PodMover {
   std::vector<Nanos> rooms_;
   std::vector<Nanos> wanted_;
   Amounts available_;
+  std::string reason_;  // of the source: its percentages stay
 };
 
 // As the plugin adds them: raw units, so bytes of memory decide. Wraps around as in Go.

@@ -17,28 +17,32 @@ NodesByUse::NodesByUse(std::vector<Entry> entries) {
     const auto first = entries.begin() + static_cast<std::ptrdiff_t>(from);
     const std::size_t count = std::min(kChunk, entries.size() - from);
     chunks_.emplace_back(first, first + static_cast<std::ptrdiff_t>(count));
+    firsts_.push_back(*first);
   }
 }
 
 std::size_t NodesByUse::chunk_of(const Entry& entry) const {
-  const auto above =
-      std::ranges::upper_bound(chunks_, entry, {}, [](const auto& chunk) { return chunk.front(); });
-  return above == chunks_.begin() ? 0 : static_cast<std::size_t>(above - chunks_.begin()) - 1;
+  const auto above = std::ranges::upper_bound(firsts_, entry);
+  return above == firsts_.begin() ? 0 : static_cast<std::size_t>(above - firsts_.begin()) - 1;
 }
 
 void NodesByUse::insert(const Entry& entry) {
   if (chunks_.empty()) {
     chunks_.push_back({entry});
+    firsts_.push_back(entry);
     return;
   }
   const std::size_t at = chunk_of(entry);
   std::vector<Entry>& chunk = chunks_[at];
   chunk.insert(std::ranges::upper_bound(chunk, entry), entry);
+  set_first(at);
   if (chunk.size() <= kChunkMax) return;
   const auto middle = chunk.begin() + kChunk;
   std::vector<Entry> rest(middle, chunk.end());
   chunk.erase(middle, chunk.end());
-  chunks_.insert(chunks_.begin() + static_cast<std::ptrdiff_t>(at) + 1, std::move(rest));
+  const auto next = static_cast<std::ptrdiff_t>(at) + 1;
+  firsts_.insert(firsts_.begin() + next, rest.front());
+  chunks_.insert(chunks_.begin() + next, std::move(rest));
 }
 
 void NodesByUse::move(const Entry& from, const Entry& to) {
@@ -46,7 +50,13 @@ void NodesByUse::move(const Entry& from, const Entry& to) {
   const std::size_t at = chunk_of(from);
   std::vector<Entry>& chunk = chunks_[at];
   chunk.erase(std::ranges::lower_bound(chunk, from));
-  if (chunk.empty()) chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(at));
+  if (chunk.empty()) {
+    const auto gone = static_cast<std::ptrdiff_t>(at);
+    chunks_.erase(chunks_.begin() + gone);
+    firsts_.erase(firsts_.begin() + gone);
+  } else {
+    set_first(at);
+  }
   insert(to);
 }
 

@@ -36,7 +36,10 @@ class NodesByUse {
   [[nodiscard]] std::size_t chunk_of(const Entry& entry) const;
   void insert(const Entry& entry);
 
+  void set_first(std::size_t chunk) { firsts_[chunk] = chunks_[chunk].front(); }
+
   std::vector<std::vector<Entry>> chunks_;  // sorted; none is empty
+  std::vector<Entry> firsts_;               // of each chunk
 };
 
 }  // namespace forestall::rebalance

@@ -67,8 +67,8 @@ class Cycle {
                           run);
     std::visit([&](const auto& args) { run_plugin(session, args); }, plugin.args);
     if (session.fits_omitted()) plan_.fits_omitted = true;
+    plan_.evictions.insert(plan_.evictions.end(), run.evictions.begin(), run.evictions.end());
     for (const PodEviction& each : run.evictions) {
-      plan_.evictions.push_back(each);
       // A plugin may evict a pod twice; it is removed once.
       if (each.refused.empty()) view_.remove(each.pod);
     }

@@ -20,9 +20,9 @@ constexpr std::size_t kSearchedMax = 64;
 // After more changes a search is forgotten.
 constexpr std::size_t kChangesMax = 256;
 
-double share(Nanos used, Nanos all) {
+double share(Nanos used, double all) {
   if (all <= 0) return std::numeric_limits<double>::max();
-  return static_cast<double>(used) / static_cast<double>(all);
+  return static_cast<double>(used) / all;
 }
 
 // Whether `more` is at least `amounts`, of each of its resources.
@@ -58,8 +58,8 @@ class RoomFinder::Search {
 
   void compare(NodeIndex node, const std::vector<DomainCounts>& siblings) {
     const NodeRoom& room = view_.room_on(node);
-    const double used = std::max(share(room.requested_cpu + cpu_, room.all_cpu),
-                                 share(room.requested_memory + memory_, room.all_memory));
+    const double used = std::max(share(room.requested_cpu + cpu_, room.whole_cpu),
+                                 share(room.requested_memory + memory_, room.whole_memory));
     const std::int64_t alike =
         owner_ == kNoOwner ? 0 : siblings[owner_].of(static_cast<DomainId>(node));
     ++compared_;
@@ -90,9 +90,9 @@ class RoomFinder::Search {
 
 double RoomFinder::use_of(NodeIndex node) const {
   const NodeRoom& room = view_.room_on(node);
-  return std::max(
-      {share(room.requested_cpu, room.all_cpu), share(room.requested_memory, room.all_memory),
-       share(nanos_of(kPods, view_.live_pods_on(node)), view_.node(node).allocatable.of(kPods))});
+  return std::max({share(room.requested_cpu, room.whole_cpu),
+                   share(room.requested_memory, room.whole_memory),
+                   share(nanos_of(kPods, view_.live_pods_on(node)), room.whole_pods)});
 }
 
 void RoomFinder::count_siblings() {
@@ -163,6 +163,7 @@ RoomFinder::Candidates& RoomFinder::candidates_of(Pool& pool, PodIndex index) {
       pod.request, [](const Amount& each) { return is_extended(each.resource); });
   if (!is_common) return search_candidates(pool, pod);
   const PodClassId id = view_.class_of(index);
+  if (id >= pool.by_class.size()) pool.by_class.resize(std::size_t{id} + 1);
   Candidates*& known = pool.by_class[id];
   if (known == nullptr) known = &search_candidates(pool, pod);
   return *known;

@@ -70,7 +70,7 @@ class RoomFinder {
     std::vector<double> use;  // by node
     std::map<std::pair<const std::vector<NodeIndex>*, std::string>, Candidates> candidates;
     // Of pods without extended resources.
-    std::unordered_map<PodClassId, Candidates*> by_class;
+    std::vector<Candidates*> by_class;  // null: not searched
   };
   class Search;
 

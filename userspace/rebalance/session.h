@@ -112,6 +112,9 @@ class PluginSession {
 // prefer-no-eviction annotation; then by namespace and name.
 [[nodiscard]] bool evicted_before(const ClusterView& view, PodIndex a, PodIndex b);
 
+// The same for all of them.
+void sort_by_eviction(const ClusterView& view, std::vector<PodIndex>& pods);
+
 // Whether the plugin considers this pod.
 [[nodiscard]] bool in_scope(const PodScope& scope, const ClusterPod& pod);
 

@@ -14,6 +14,8 @@ namespace forestall::rebalance {
 
 class TextKey {
  public:
+  TextKey() { text_.reserve(kUsual); }
+
   void add(std::size_t number) {
     text_ += std::to_string(number);
     text_ += ':';
@@ -36,6 +38,8 @@ class TextKey {
   [[nodiscard]] std::string take() && { return std::move(text_); }
 
  private:
+  static constexpr std::size_t kUsual = 128;
+
   std::string text_;
 };
 

@@ -212,6 +212,7 @@ void UsageSource::index_pod_metrics() {
 std::optional<Amounts> UsageSource::pod(PodIndex index) {
   const ClusterPod& pod = view_.pod(index);
   Amounts usage;
+  usage.reserve(tracked_.size());
   if (source_ == MetricsSource::requests) {
     for (const std::string& resource : tracked_) usage.at(resource) = pod.request.of(resource);
   } else {

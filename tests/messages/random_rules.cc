@@ -72,7 +72,7 @@ rulesets::Plugin random_detector(Dice& dice) {
 
 rulesets::Plugin random_action(Dice& dice) {
   using namespace rulesets;
-  switch (dice.below(7)) {
+  switch (dice.below(8)) {
     case 0: {
       Kill kill;
       kill.by = dice.one_of<KillBy>(5);
@@ -99,6 +99,20 @@ rulesets::Plugin random_action(Dice& dice) {
     case 3: return {"freeze", Freeze{random_patterns(dice), random_seconds(dice), dice.coin()}};
     case 4: return {"restart", RestartUnit{dice.text(), random_seconds(dice), dice.coin()}};
     case 5: return {"log", LogAction{dice.text()}};
+    case 6: {
+      ProactiveReclaim reclaim;
+      reclaim.cgroups = random_patterns(dice);
+      reclaim.pressure = static_cast<double>(dice.below(1000)) / 7;
+      reclaim.every = random_seconds(dice);
+      reclaim.step = static_cast<double>(dice.below(1000)) / 7;
+      reclaim.write_max = dice.integer();
+      reclaim.floor = dice.integer();
+      reclaim.back_off = random_seconds(dice);
+      reclaim.node_pressure = static_cast<double>(dice.below(1000)) / 7;
+      reclaim.swap_used_max = static_cast<double>(dice.below(1000)) / 7;
+      reclaim.dry = dice.coin();
+      return {std::string(kProactiveReclaim), reclaim};
+    }
     default: return {"chain", Always{dice.coin()}};
   }
 }
@@ -162,6 +176,12 @@ rulesets::PluginState random_plugin_state(Dice& dice) {
     return rulesets::HookWait{dice.inode(), dice.text(), cgroup(), dice.some(cgroup)};
   });
   if (dice.coin()) plugin.held[dice.inode()] = {dice.text(), 1, dice.integer(), time()};
+  const auto stall = [&] { return rulesets::TimedValue{time(), dice.integer()}; };
+  if (dice.coin()) {
+    rulesets::ReclaimedCgroup& added = plugin.reclaimed[dice.inode()];
+    added = {stall(), stall(), time(), dice.maybe(time)};
+  }
+  plugin.node_stall = dice.maybe(stall);
   return plugin;
 }
 

@@ -56,7 +56,7 @@ TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(QosClass::best_effort);
   check_names(EvictionCause::ruleset);
   check_names(ChainStep::suspended);
-  check_names(RuleOutcome::hook_pending);
+  check_names(RuleOutcome::node_stalls);
   check_names(HookState::refused);
   check_names(MemoryQosMode::enforce);
   check_names(MemoryQosState::failed);

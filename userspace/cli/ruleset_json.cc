@@ -118,6 +118,15 @@ struct ArgumentsWriter {
     return out;
   }
 
+  JsonOutput operator()(const rulesets::ProactiveReclaim& each) const {
+    JsonOutput out = with_cgroups(each.cgroups);
+    out.set("pressure", each.pressure).set("every", each.every).set("step", each.step);
+    out.set("writeMax", each.write_max).set("floor", each.floor).set("backOff", each.back_off);
+    out.set("nodePressure", each.node_pressure).set("swapUsedMax", each.swap_used_max);
+    out.set("dry", each.dry);
+    return out;
+  }
+
   JsonOutput operator()(const rulesets::Senpai& each) const {
     JsonOutput out = with_cgroups(each.cgroups);
     out.set("limit_min_bytes", each.limit_min_bytes).set("limit_max_bytes", each.limit_max_bytes);

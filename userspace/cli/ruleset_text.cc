@@ -164,6 +164,18 @@ struct PluginWords {
                        cgroups_text(each.cgroups), dry_text(each.dry));
   }
 
+  std::string operator()(const rulesets::ProactiveReclaim& each) const {
+    return fmt::format(
+        "every {} s reclaim up to {} % of the usage, at most {}, from each of {}, down to {}, "
+        "while "
+        "some of its tasks stall for less than {} % of the time; pause {} s above that, or while "
+        "all tasks of the node stall for more than {} %; not with more than {} % of the swap in "
+        "use{}",
+        each.every, each.step, tables::human(Bytes{each.write_max}), cgroups_text(each.cgroups),
+        tables::human(Bytes{each.floor}), each.pressure, each.back_off, each.node_pressure,
+        each.swap_used_max, dry_text(each.dry));
+  }
+
   std::string operator()(const rulesets::Throttle& each) const {
     return fmt::format("set memory.high of each of {} to {} for {} s{}", cgroups_text(each.cgroups),
                        amount_text(each.high, "its usage"), each.duration, dry_text(each.dry));

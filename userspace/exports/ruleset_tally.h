@@ -16,7 +16,7 @@
 namespace forestall::exports {
 
 inline constexpr std::size_t kRuleOutcomeCount =
-    static_cast<std::size_t>(RuleOutcome::hook_pending) + 1;
+    static_cast<std::size_t>(RuleOutcome::node_stalls) + 1;
 
 struct RulesetCounts {
   std::string name;

@@ -36,6 +36,15 @@ rulesets::HookWait from_proto(const v1::RuleState::HookWait& message) {
   return wait;
 }
 
+void put(const rulesets::TimedValue& value, v1::RuleState::TimedValue& out) {
+  out.set_at_ns(value.time.count());
+  out.set_value(value.value);
+}
+
+rulesets::TimedValue from_proto(const v1::RuleState::TimedValue& message) {
+  return {nanoseconds(message.at_ns()), message.value()};
+}
+
 v1::RuleState::Plugin to_proto(const PluginState& plugin) {
   v1::RuleState::Plugin out;
   if (plugin.since) out.set_since_ns(plugin.since->count());
@@ -52,9 +61,7 @@ v1::RuleState::Plugin to_proto(const PluginState& plugin) {
     v1::RuleState::Series& added = *out.add_values();
     added.set_cgroup_id(id);
     for (const rulesets::TimedValue& each : values) {
-      v1::RuleState::TimedValue& value = *added.add_values();
-      value.set_at_ns(each.time.count());
-      value.set_value(each.value);
+      put(each, *added.add_values());
     }
   }
   for (const auto& [id, held] : plugin.held) {
@@ -66,6 +73,15 @@ v1::RuleState::Plugin to_proto(const PluginState& plugin) {
     added.set_until_ns(held.until.count());
   }
   if (plugin.hook) put(*plugin.hook, *out.mutable_hook());
+  for (const auto& [id, each] : plugin.reclaimed) {
+    v1::RuleState::Reclaimed& added = *out.add_reclaimed();
+    added.set_cgroup_id(id);
+    put(each.start, *added.mutable_start());
+    put(each.last, *added.mutable_last());
+    added.set_due_ns(each.due.count());
+    if (each.backs_off_until) added.set_backs_off_until_ns(each.backs_off_until->count());
+  }
+  if (plugin.node_stall) put(*plugin.node_stall, *out.mutable_node_stall());
   return out;
 }
 
@@ -82,7 +98,7 @@ PluginState from_proto(const v1::RuleState::Plugin& message) {
   for (const v1::RuleState::Series& each : message.values()) {
     auto& values = plugin.values[each.cgroup_id()];
     for (const v1::RuleState::TimedValue& value : each.values()) {
-      values.push_back({nanoseconds(value.at_ns()), value.value()});
+      values.push_back(from_proto(value));
     }
   }
   for (const v1::RuleState::Held& each : message.held()) {
@@ -90,6 +106,16 @@ PluginState from_proto(const v1::RuleState::Plugin& message) {
                                      nanoseconds(each.until_ns())};
   }
   if (message.has_hook()) plugin.hook = from_proto(message.hook());
+  for (const v1::RuleState::Reclaimed& each : message.reclaimed()) {
+    rulesets::ReclaimedCgroup& added = plugin.reclaimed[each.cgroup_id()];
+    added.start = from_proto(each.start());
+    added.last = from_proto(each.last());
+    added.due = nanoseconds(each.due_ns());
+    if (each.has_backs_off_until_ns()) {
+      added.backs_off_until = nanoseconds(each.backs_off_until_ns());
+    }
+  }
+  if (message.has_node_stall()) plugin.node_stall = from_proto(message.node_stall());
   return plugin;
 }
 

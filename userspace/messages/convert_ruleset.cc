@@ -197,6 +197,20 @@ struct ActionMessage {
     to.set_dry_run(each.dry);
   }
 
+  void operator()(const rulesets::ProactiveReclaim& each) const {
+    v1::ProactiveReclaim& to = *out.mutable_proactive_reclaim();
+    put_cgroups(each.cgroups, *to.mutable_cgroups());
+    to.set_pressure(number_text(each.pressure) + "%");
+    to.set_every(seconds_text(each.every));
+    to.set_step(number_text(each.step) + "%");
+    to.set_write_max(number_text(each.write_max));
+    to.set_floor(number_text(each.floor));
+    to.set_back_off(seconds_text(each.back_off));
+    to.set_node_pressure(number_text(each.node_pressure) + "%");
+    to.set_swap_used_max(number_text(each.swap_used_max) + "%");
+    to.set_dry_run(each.dry);
+  }
+
   void operator()(const rulesets::Throttle& each) const {
     v1::ThrottleAction& to = *out.mutable_throttle();
     put_cgroups(each.cgroups, *to.mutable_cgroups());
@@ -341,6 +355,29 @@ Result<PluginArguments> kill_from(const v1::KillAction& from) {
   return PluginArguments(to);
 }
 
+Result<double> percent_from(std::string_view text, std::string_view key) {
+  if (!text.ends_with('%')) {
+    return error(std::string(key) + ": no percentage: '" + std::string(text) + "'");
+  }
+  return number_of<double>(text.substr(0, text.size() - 1), key);
+}
+
+// As to_proto() writes it: all fields are set.
+Result<PluginArguments> proactive_reclaim_from(const v1::ProactiveReclaim& from) {
+  rulesets::ProactiveReclaim to;
+  to.cgroups = cgroups_from(from.cgroups());
+  to.pressure = TRY(percent_from(from.pressure(), "pressure"));
+  to.every = TRY(seconds_from(from.every(), "every"));
+  to.step = TRY(percent_from(from.step(), "step"));
+  to.write_max = TRY(number_of<std::int64_t>(from.write_max(), "writeMax"));
+  to.floor = TRY(number_of<std::int64_t>(from.floor(), "floor"));
+  to.back_off = TRY(seconds_from(from.back_off(), "backOff"));
+  to.node_pressure = TRY(percent_from(from.node_pressure(), "nodePressure"));
+  to.swap_used_max = TRY(percent_from(from.swap_used_max(), "swapUsedMax"));
+  to.dry = from.dry_run();
+  return PluginArguments(to);
+}
+
 Result<Plugin> plugin_from(const v1::RuleAction& from) {
   if (from.has_kill()) return Plugin{"kill", TRY(kill_from(from.kill()))};
   if (from.has_reclaim()) {
@@ -348,6 +385,10 @@ Result<Plugin> plugin_from(const v1::RuleAction& from) {
                   rulesets::ReclaimMemory{cgroups_from(from.reclaim().cgroups()),
                                           TRY(size_from(from.reclaim().amount(), "amount")),
                                           from.reclaim().dry_run()}};
+  }
+  if (from.has_proactive_reclaim()) {
+    return Plugin{std::string(rulesets::kProactiveReclaim),
+                  TRY(proactive_reclaim_from(from.proactive_reclaim()))};
   }
   if (from.has_throttle()) {
     const v1::ThrottleAction& throttle = from.throttle();

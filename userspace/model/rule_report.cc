@@ -25,6 +25,8 @@ std::string_view to_string(RuleOutcome outcome) {
     case RuleOutcome::restart_requested: return "restart-requested";
     case RuleOutcome::hook_requested: return "hook-requested";
     case RuleOutcome::hook_pending: return "hook-pending";
+    case RuleOutcome::backed_off: return "backed-off";
+    case RuleOutcome::node_stalls: return "node-stalls";
   }
   return "";
 }

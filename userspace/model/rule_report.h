@@ -33,6 +33,8 @@ enum class RuleOutcome : std::uint8_t {
   restart_requested,  // of a unit, from systemd
   hook_requested,     // a prekill hook starts, and the kill waits for it
   hook_pending,       // the kill still waits
+  backed_off,         // proactive reclaim pauses: its pressure is above the target
+  node_stalls,        // proactive reclaim pauses: all tasks of the node stall
 };
 [[nodiscard]] std::string_view to_string(RuleOutcome outcome);
 

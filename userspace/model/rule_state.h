@@ -48,6 +48,16 @@ struct TimedValue {
   friend bool operator==(const TimedValue&, const TimedValue&) = default;
 };
 
+// What proactive reclaim remembers of a cgroup. Values are its stall time, in microseconds.
+struct ReclaimedCgroup {
+  TimedValue start;  // of the window in which the pressure is measured
+  TimedValue last;   // at the last evaluation
+  std::chrono::nanoseconds due{0};
+  std::optional<std::chrono::nanoseconds> backs_off_until;
+
+  friend bool operator==(const ReclaimedCgroup&, const ReclaimedCgroup&) = default;
+};
+
 // A setting of a cgroup that an action changed for a time.
 struct HeldSetting {
   std::string path;
@@ -71,6 +81,8 @@ struct PluginState {
   // By cgroup, the oldest first: what a window or a rate needs, and one value more.
   std::map<std::uint64_t, std::vector<TimedValue>> values;
   std::map<std::uint64_t, HeldSetting> held;  // by cgroup
+  std::map<std::uint64_t, ReclaimedCgroup> reclaimed;
+  std::optional<TimedValue> node_stall;  // at the last evaluation, microseconds
 
   friend bool operator==(const PluginState&, const PluginState&) = default;
 };

@@ -209,6 +209,25 @@ struct ReclaimMemory {
   friend bool operator==(const ReclaimMemory&, const ReclaimMemory&) = default;
 };
 
+// Reclaims a little at a time while the pressure of a cgroup is below a target.
+struct ProactiveReclaim {
+  CgroupPatterns cgroups;
+  double pressure = 0.1;              // target, percent of time with some stalled task
+  std::int64_t every = 6;             // seconds
+  double step = 1;                    // percent of the usage
+  std::int64_t write_max = 32 << 20;  // bytes
+  std::int64_t floor = 100LL << 20;   // bytes
+  std::int64_t back_off = 30;         // seconds
+  double node_pressure = 5;           // percent of time with all tasks stalled
+  double swap_used_max = 80;          // percent
+  bool dry = false;
+
+  friend bool operator==(const ProactiveReclaim&, const ProactiveReclaim&) = default;
+};
+
+// As the name of a Plugin, and of the key in the configuration.
+inline constexpr std::string_view kProactiveReclaim = "proactiveReclaim";
+
 // Sets memory.high, or freezes, until `duration` seconds have passed since the last run.
 struct Throttle {
   CgroupPatterns cgroups;
@@ -233,10 +252,10 @@ struct LogAction {
   friend bool operator==(const LogAction&, const LogAction&) = default;
 };
 
-using PluginArguments =
-    std::variant<Always, PressureAbove, MemoryAbove, MemoryReclaim, SwapFree, Exists,
-                 DyingDescendants, CgroupOverview, Kill, RestartUnit, Senpai, PressureOver,
-                 AvailableBelow, RateAbove, ReclaimMemory, Throttle, Freeze, LogAction>;
+using PluginArguments = std::variant<Always, PressureAbove, MemoryAbove, MemoryReclaim, SwapFree,
+                                     Exists, DyingDescendants, CgroupOverview, Kill, RestartUnit,
+                                     Senpai, PressureOver, AvailableBelow, RateAbove, ReclaimMemory,
+                                     ProactiveReclaim, Throttle, Freeze, LogAction>;
 
 struct Plugin {
   std::string name;  // as configured: "pressure_above"

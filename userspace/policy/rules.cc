@@ -339,6 +339,8 @@ class RulePass {
 
   [[nodiscard]] RuleOutcome outcome_of_write(const rulesets::KillAttempt& attempt) const {
     if (attempt.outcome == AttemptOutcome::dry) return RuleOutcome::dry_run;
+    if (attempt.outcome == AttemptOutcome::backed_off) return RuleOutcome::backed_off;
+    if (attempt.outcome == AttemptOutcome::node_stalls) return RuleOutcome::node_stalls;
     if (attempt.file != rulesets::kReclaimFile && refused_.contains(attempt.cgroup)) {
       return RuleOutcome::is_protected;
     }

@@ -30,6 +30,8 @@ std::string_view to_string(AttemptOutcome outcome) {
     case AttemptOutcome::written: return "written";
     case AttemptOutcome::held: return "held";
     case AttemptOutcome::not_needed: return "not-needed";
+    case AttemptOutcome::backed_off: return "backed-off";
+    case AttemptOutcome::node_stalls: return "node-stalls";
   }
   return {};
 }

@@ -36,7 +36,18 @@ struct DescentRanking {
 };
 
 // not_needed: when the victim's hook ended, no group fired any more.
-enum class AttemptOutcome : std::uint8_t { killed, failed, dry, hook, written, held, not_needed };
+// backed_off, node_stalls: proactive reclaim pauses.
+enum class AttemptOutcome : std::uint8_t {
+  killed,
+  failed,
+  dry,
+  hook,
+  written,
+  held,
+  not_needed,
+  backed_off,
+  node_stalls,
+};
 [[nodiscard]] std::string_view to_string(AttemptOutcome outcome);
 
 struct KillAttempt {

@@ -9,6 +9,7 @@
 #include "rulesets/kill_actions.h"
 #include "rulesets/own_detectors.h"
 #include "rulesets/plugin_run.h"
+#include "rulesets/proactive_reclaim.h"
 #include "rulesets/rule_amounts.h"
 #include "rulesets/senpai.h"
 #include "rulesets/setting_actions.h"
@@ -231,6 +232,9 @@ PluginResult RuleEvaluation::run_plugin(PluginRun& run) {
     return detect(*each, observed, state);
   if (const auto* each = std::get_if<RateAbove>(&arguments)) return detect(*each, observed, state);
   if (const auto* each = std::get_if<ReclaimMemory>(&arguments)) return settings_.run(*each, run);
+  if (const auto* each = std::get_if<ProactiveReclaim>(&arguments)) {
+    return proactive_reclaim(*each, scope_, run);
+  }
   if (const auto* each = std::get_if<Throttle>(&arguments)) return settings_.run(*each, run);
   if (const auto* each = std::get_if<Freeze>(&arguments)) return settings_.run(*each, run);
   if (const auto* each = std::get_if<LogAction>(&arguments)) return settings_.run(*each, run);

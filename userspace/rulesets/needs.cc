@@ -52,6 +52,10 @@ struct NeedOf {
   void operator()(const ReclaimMemory& each) const {
     add(each.cgroups, Items(Item::usage) | Item::reclaim);
   }
+  void operator()(const ProactiveReclaim& each) const {
+    add(each.cgroups, Items(Item::usage) | Item::reclaim | Item::memory_pressure | Item::floor);
+    add({CgroupPattern{}}, Item::memory_pressure);
+  }
   void operator()(const Throttle& each) const {
     add(each.cgroups, Items(Item::usage) | Item::high);
   }

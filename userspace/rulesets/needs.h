@@ -27,6 +27,7 @@ enum class Item : std::uint32_t {
   freezer = 1U << 12U,             // whether it is frozen
   reclaim = 1U << 13U,             // whether it has memory.reclaim
   managed_preference = 1U << 14U,  // that of systemd's ManagedOOMPreference
+  floor = 1U << 15U,               // memory.min and memory.low, of the cgroup alone
 };
 
 class Items {

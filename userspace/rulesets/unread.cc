@@ -40,6 +40,8 @@ constexpr std::array kItemRows{
     ItemRow{Item::high, "memory.high", [](const Cgroup& c) { return c.high.has_value(); }},
     ItemRow{Item::freezer, "cgroup.freeze", [](const Cgroup& c) { return c.frozen.has_value(); }},
     ItemRow{Item::reclaim, "memory.reclaim", [](const Cgroup& c) { return c.has_reclaim; }},
+    ItemRow{Item::floor, "memory.min and memory.low",
+            [](const Cgroup& c) { return c.min && c.low; }},
 };
 
 bool has_scans(const Cgroup& cgroup) {

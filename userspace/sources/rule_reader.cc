@@ -436,7 +436,7 @@ class RuleSampling {
       if (items.has(Item::candidate)) cgroup.populated = has_process(cgroup.path);
       return;
     }
-    if (items.has(Item::protection)) {
+    if (items.has(Item::protection) || items.has(Item::floor)) {
       cgroup.min = rule_amount(directory.read("memory.min"));
       cgroup.low = rule_amount(directory.read("memory.low"));
     }

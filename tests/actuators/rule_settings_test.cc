@@ -169,6 +169,47 @@ TEST_F(RuleSettingsFiles, AReclaimOfAnotherCgroupIsNotDroppedMeanwhile) {
   EXPECT_THAT(paths_until("/b"), testing::ElementsAre("/a", "/b"));
 }
 
+TEST_F(RuleSettingsFiles, AProactiveReclaimLeavesTheUsageThatWasDecided) {
+  files_.write("a/memory.current", std::to_string(mib(50).count));  // it was 64 MiB at the decision
+  RuleReclaim reclaim{id(), "/a", mib(32), "reclaim:a"};
+  reclaim.proactive = true;
+  reclaim.leave = mib(32);
+  settings_->reclaim({reclaim});
+  const RuleSettingResult result = next_result();
+  EXPECT_EQ(text("memory.reclaim"), std::to_string(mib(18).count));
+  EXPECT_EQ(result.reclaimed, mib(18));
+  EXPECT_EQ(result.ruleset, "reclaim:a");
+  EXPECT_TRUE(result.proactive);
+}
+
+TEST_F(RuleSettingsFiles, AProactiveReclaimThatComesTooLateIsDropped) {
+  RuleReclaim late{id(), "/a", mib(32), "reclaim:a"};
+  late.proactive = true;
+  late.until = SystemClock().now();
+  const RuleReclaim other{tree_.open("/b")->id(), "/b", mib(32), "reclaim:b"};
+  settings_->reclaim({late, other});
+  EXPECT_EQ(next_result().path, "/b");
+  EXPECT_EQ(text("memory.reclaim"), "");
+}
+
+TEST_F(RuleSettingsFiles, AProactiveReclaimOfUnknownUsageIsNotWritten) {
+  RuleReclaim reclaim{tree_.open("/b")->id(), "/b", mib(32), "reclaim:b"};
+  reclaim.proactive = true;
+  settings_->reclaim({reclaim, {id(), "/a", mib(32), "reclaim:b"}});
+  EXPECT_EQ(next_result().path, "/a") << "/b has no memory.current, as one that was removed";
+  EXPECT_EQ(test::read_text(files_ / "b/memory.reclaim"), "");
+}
+
+// Proactive reclaim is requested all the time: what waits of another ruleset must not be lost by
+// it.
+TEST_F(RuleSettingsFiles, AReclaimOfAnotherRulesetIsNotReplaced) {
+  settings_->reclaim(
+      {{id(), "/a", gib(1 << 10), "one"}, {tree_.open("/b")->id(), "/b", mib(32), "one"}});
+  ASSERT_TRUE(becomes("memory.reclaim", std::to_string(mib(32).count)));
+  settings_->reclaim({{CgroupId{1}, "/c", mib(32), "two"}});
+  EXPECT_THAT(paths_until("/b"), testing::ElementsAre("/a", "/b"));
+}
+
 TEST(RuleSettings, WithoutTheFilesThereIsNothingToStart) {
   RuleSettings none;
   EXPECT_EQ(none.start().error().code, ENOTSUP);

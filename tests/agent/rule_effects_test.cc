@@ -149,7 +149,53 @@ TEST_F(RuleEffectsTest, SetsWhatTheStateHoldsAndReclaimsWhatWasDecided) {
                                                          {},
                                                          MonotonicTime(std::chrono::seconds(9))}));
   EXPECT_THAT(settings_.reclaims,
-              ElementsAre(RuleReclaim{CgroupId{kRuleCgroup}, "/a", Bytes{4096}}));
+              ElementsAre(RuleReclaim{CgroupId{kRuleCgroup}, "/a", Bytes{4096}, "batch"}));
+}
+
+TEST_F(RuleEffectsTest, AProactiveReclaimIsBoundedByWhatWasReadAndByTime) {
+  rulesets::RuleObservation observed = *record_.observation.rules;
+  observed.cgroups[0].current = 40960;
+  observed.time = std::chrono::seconds(50);
+  record_.observation.rules = observed;
+  record_.decision.rulesets[0].actions[0].name = rulesets::kProactiveReclaim;
+  const std::string text = evaluate(3);
+  ASSERT_EQ(settings_.reclaims.size(), 1U);
+  EXPECT_TRUE(settings_.reclaims[0].proactive);
+  EXPECT_EQ(settings_.reclaims[0].leave, Bytes{40960 - 4096});
+  EXPECT_EQ(settings_.reclaims[0].until, MonotonicTime(std::chrono::seconds(52)));
+  EXPECT_THAT(text, HasSubstr("outcome=written bytes=4096"));
+  EXPECT_EQ(text.find("bytes=4096"), text.rfind("bytes=4096")) << "the first one only\n" << text;
+}
+
+TEST_F(RuleEffectsTest, ABackOffIsCountedAndLoggedOnce) {
+  attempt({"/a", RuleOutcome::backed_off, "memory.reclaim"});
+  record_.decision.rulesets[0].actions[0].name = rulesets::kProactiveReclaim;
+  const std::string text = evaluate(3);
+  EXPECT_THAT(text, HasSubstr("outcome=backed-off"));
+  EXPECT_EQ(text.find("backed-off"), text.rfind("backed-off")) << text;
+  ASSERT_EQ(counts_.reclaims.all().size(), 1U);
+  EXPECT_EQ(counts_.reclaims.all()[0].back_offs, 3U);
+  EXPECT_THAT(settings_.reclaims, IsEmpty());
+}
+
+TEST_F(RuleEffectsTest, AProactiveReclaimIsCountedAndOnlyItsFirstFailureLogged) {
+  actuators::RuleSettingResult result;
+  result.path = "/a";
+  result.what = "memory.reclaim";
+  result.ruleset = "reclaim:a";
+  result.proactive = true;
+  result.reclaimed = Bytes{4096};
+  record_.decision.rulesets.clear();
+  settings_.results = {result, result};
+  EXPECT_EQ(evaluate(), "");
+  result.failure = Error{EIO, "write /a/memory.reclaim"};
+  result.reclaimed = Bytes{};
+  settings_.results = {result, result};
+  const std::string text = evaluate();
+  EXPECT_THAT(text, HasSubstr("write /a/memory.reclaim"));
+  EXPECT_EQ(text.find("write /a"), text.rfind("write /a")) << text;
+  EXPECT_THAT(counts_.reclaims.all(),
+              ElementsAre(exports::RulesetReclaimCounts{"reclaim:a", "/a", 4, Bytes{8192}, 2, 0}));
 }
 
 TEST_F(RuleEffectsTest, ADryRunSetsNothingAndUndoesWhatWasSet) {

@@ -24,6 +24,8 @@ TEST(ConvertStatus, ContainsLossesAndDroppedClients) {
   counts.dry_run_kills = 12;
   counts.kernel_oom_kills = 13;
   counts.rule_settings_not_undone = 14;
+  counts.reclaims.add_write("r", "/a", mib(3), true);
+  counts.reclaims.add_back_off("r", "/a");
   const v1::AgentStatus status =
       service::to_proto(service::AgentFacts(), exports::Status(), exports::StageHistograms(),
                         counts, drops, grpc, MonotonicTime());
@@ -32,6 +34,13 @@ TEST(ConvertStatus, ContainsLossesAndDroppedClients) {
   EXPECT_EQ(status.dry_run_kills(), 12U);
   EXPECT_EQ(status.kernel_oom_kills(), 13U);
   EXPECT_EQ(status.rule_settings_not_undone(), 14U);
+  ASSERT_EQ(status.reclaimed_size(), 1);
+  EXPECT_EQ(status.reclaimed(0).ruleset(), "r");
+  EXPECT_EQ(status.reclaimed(0).cgroup(), "/a");
+  EXPECT_EQ(status.reclaimed(0).writes(), 1U);
+  EXPECT_EQ(status.reclaimed(0).reclaimed_bytes(), 3U << 20U);
+  EXPECT_EQ(status.reclaimed(0).failures(), 1U);
+  EXPECT_EQ(status.reclaimed(0).back_offs(), 1U);
   EXPECT_EQ(status.drops().log_lines(), 0U);
   EXPECT_EQ(status.drops().bpf_events(), 1U);
   EXPECT_EQ(status.drops().bpf_failures(), 2U);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "actuators/event_wait.h"
 #include "base/blocked_signals.h"
 #include "base/start_thread.h"
+#include "kernel/memory_files.h"
 #include "kernel/scheduling.h"
 
 namespace forestall::actuators {
@@ -24,21 +26,45 @@ constexpr Bytes kPiece = RuleSettingsWriter::kStep;
 // Results beyond this number are dropped, the newest ones: the loop takes them at each evaluation.
 constexpr std::size_t kResultsMax = 256;
 
+Result<Bytes> usage_of(const kernel::CgroupDir& cgroup) {
+  const auto text = TRY(cgroup.read("memory.current"));
+  const auto usage = TRY(kernel::parse_amount(text));
+  if (!usage) return error(cgroup.path() + "/memory.current has no number");
+  return *usage;
+}
+
 // One piece; false: it is over.
 Result<bool> write_piece(const kernel::CgroupTree& tree, RuleReclaim& left, Bytes& reclaimed) {
   const auto cgroup = TRY(tree.open(left.path));
   if (cgroup.id() != left.cgroup) return Error{ENODEV, left.path + " was removed"};
   const UniqueFd file = TRY(cgroup.open_file("memory.reclaim", O_WRONLY | O_NONBLOCK));
-  const Bytes piece = std::min(left.amount, kPiece);
+  const auto before = usage_of(cgroup);
+  Bytes piece = std::min(left.amount, kPiece);
+  if (left.proactive) {
+    // Usage may have fallen since the decision.
+    piece = std::min(piece, TRY(before) - left.leave);
+  }
+  if (piece <= Bytes{0}) return false;
   const std::string text = std::to_string(piece.count);
   if (::write(file.get(), text.data(), text.size()) < 0) {
+    if (errno != EAGAIN) return errno_error("write", left.path + "/memory.reclaim");
     // Less could be reclaimed than the piece, so the rest is not tried either.
-    if (errno == EAGAIN) return false;
-    return errno_error("write", left.path + "/memory.reclaim");
+    const auto after = usage_of(cgroup);
+    if (before && after) reclaimed += std::clamp(*before - *after, Bytes{0}, piece);
+    return false;
   }
   reclaimed += piece;
   left.amount -= piece;
-  return left.amount > Bytes{0};
+  return !left.proactive && left.amount > Bytes{0};  // one write for each decision
+}
+
+// Replaces those of the same rulesets.
+template <typename Queue>
+void replace_reclaims(Queue& queue, std::vector<RuleReclaim>& wanted) {
+  std::erase_if(queue, [&](const RuleReclaim& each) {
+    return std::ranges::find(wanted, each.ruleset, &RuleReclaim::ruleset) != wanted.end();
+  });
+  std::ranges::move(wanted, std::back_inserter(queue));
 }
 
 }  // namespace
@@ -85,7 +111,7 @@ void RuleSettingsThread::reclaim(std::vector<RuleReclaim> wanted) {
   if (wanted.empty()) return;
   {
     const std::lock_guard lock(mutex_);
-    work_.reclaims.swap(wanted);
+    replace_reclaims(work_.reclaims, wanted);
   }
   may_reclaim_ = true;
   wake();
@@ -136,7 +162,7 @@ void RuleSettingsThread::serve() {
       const std::lock_guard lock(mutex_);
       not_undone_ = writer.not_undone();
     }
-    reclaim_piece();
+    reclaim_piece(clock.now());
     if (reclaiming_ || !reclaims_.empty()) due = clock.now();
     wait_for_event(changed_.get(), due);
   }
@@ -151,11 +177,11 @@ void RuleSettingsThread::merge(Work& work) {
   std::erase_if(work.reclaims, [&](const RuleReclaim& each) {
     return reclaiming_ && each.cgroup == reclaiming_->left.cgroup;
   });
-  if (work.reclaims.empty()) return;
-  reclaims_.assign(work.reclaims.begin(), work.reclaims.end());
+  if (!work.reclaims.empty()) replace_reclaims(reclaims_, work.reclaims);
 }
 
-void RuleSettingsThread::reclaim_piece() {
+void RuleSettingsThread::reclaim_piece(MonotonicTime now) {
+  std::erase_if(reclaims_, [&](const RuleReclaim& each) { return each.until <= now; });
   if (!reclaiming_ && !reclaims_.empty()) {
     reclaiming_.emplace();
     reclaiming_->left = std::move(reclaims_.front());
@@ -163,6 +189,8 @@ void RuleSettingsThread::reclaim_piece() {
     reclaiming_->result.path = reclaiming_->left.path;
     reclaiming_->result.what = "memory.reclaim";
     reclaiming_->result.wanted = reclaiming_->left.amount;
+    reclaiming_->result.ruleset = reclaiming_->left.ruleset;
+    reclaiming_->result.proactive = reclaiming_->left.proactive;
   }
   if (!reclaiming_) return;
   const auto goes_on = write_piece(tree_, reclaiming_->left, reclaiming_->result.reclaimed);

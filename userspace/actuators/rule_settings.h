@@ -39,8 +39,9 @@ class RuleSettings {
   [[nodiscard]] virtual Result<void> start();
   // From now on exactly these are set. Takes effect on the thread.
   virtual void apply(std::vector<RuleSetting> /*wanted*/) {}
-  // Replaces reclaims that have not begun: a ruleset that still fires requests them again. The one
-  // under way continues, and another one of its cgroup is dropped.
+  // Replaces reclaims of the same rulesets that have not begun: a ruleset that still fires requests
+  // them again. The one under way continues, and another one of its cgroup is dropped. A proactive
+  // one that has not begun in time is dropped.
   virtual void reclaim(std::vector<RuleReclaim> /*wanted*/) {}
   // Ends the reclaim under way after its present piece, and drops the others.
   virtual void cancel_reclaims() {}
@@ -81,7 +82,7 @@ class RuleSettingsThread final : public RuleSettings {
 
   void serve();
   void merge(Work& work);
-  void reclaim_piece();
+  void reclaim_piece(MonotonicTime now);
   void end_reclaim();
   void wake() const;
   [[nodiscard]] Work take_work();

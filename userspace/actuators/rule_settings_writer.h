@@ -40,9 +40,12 @@ namespace forestall::actuators {
 // What came of a setting or a reclaim.
 struct RuleSettingResult {
   std::string path;
-  std::string what;            // "memory.high", "cgroup.freeze" or "memory.reclaim"
-  Bytes wanted;                // of a reclaim
-  Bytes reclaimed;             // of a reclaim: what the kernel confirmed, at most one piece less
+  std::string what;  // "memory.high", "cgroup.freeze" or "memory.reclaim"
+  Bytes wanted;      // of a reclaim
+  // Of a reclaim. What the last piece reclaimed of less than it requested is the decrease of usage.
+  Bytes reclaimed;
+  std::string ruleset;         // of a reclaim
+  bool proactive = false;      // of a reclaim
   std::uint32_t attempts = 0;  // of an undo that failed, then was done; 0: of anything else
   bool retries = false;        // an undo failed and is tried again
   std::optional<Error> failure;

@@ -21,7 +21,16 @@ using exports::LogLine;
 bool sets(const rulesets::Plugin& action) {
   return std::holds_alternative<rulesets::Throttle>(action.arguments) ||
          std::holds_alternative<rulesets::Freeze>(action.arguments) ||
-         std::holds_alternative<rulesets::ReclaimMemory>(action.arguments);
+         std::holds_alternative<rulesets::ReclaimMemory>(action.arguments) ||
+         std::holds_alternative<rulesets::ProactiveReclaim>(action.arguments);
+}
+
+bool is_proactive(const RuleActionReport& action) {
+  return action.name == rulesets::kProactiveReclaim;
+}
+
+bool is_back_off(const RuleAttempt& attempt) {
+  return attempt.outcome == RuleOutcome::backed_off || attempt.outcome == RuleOutcome::node_stalls;
 }
 
 bool restarts(const rulesets::Plugin& action) {
@@ -38,6 +47,11 @@ bool any_action(const Config& config, bool (*is)(const rulesets::Plugin& action)
          });
 }
 
+// The policy decides again at the next reading, a second later.
+constexpr Duration kProactiveTime = std::chrono::seconds(2);
+// Cgroups come and go, and each is remembered.
+constexpr std::size_t kProactiveLoggedMax = 1024;
+
 std::vector<RuleReclaim> reclaims_of(const Record& record) {
   std::vector<RuleReclaim> wanted;
   for (const RuleReport& ruleset : record.decision.rulesets) {
@@ -48,7 +62,15 @@ std::vector<RuleReclaim> reclaims_of(const Record& record) {
         const rulesets::Cgroup* cgroup =
             reclaims ? record.observation.rules->find(attempt.cgroup) : nullptr;
         if (cgroup == nullptr) continue;
-        wanted.push_back({CgroupId{cgroup->id}, attempt.cgroup, Bytes{attempt.value}});
+        RuleReclaim& reclaim = wanted.emplace_back();
+        reclaim.cgroup = CgroupId{cgroup->id};
+        reclaim.path = attempt.cgroup;
+        reclaim.amount = Bytes{attempt.value};
+        reclaim.ruleset = ruleset.name;
+        if (!is_proactive(action)) continue;
+        reclaim.proactive = true;
+        reclaim.leave = Bytes{cgroup->current.value_or(0)} - reclaim.amount;
+        reclaim.until = MonotonicTime(record.observation.rules->time) + kProactiveTime;
       }
     }
   }
@@ -77,6 +99,7 @@ void RuleEffects::configured(const Config& config) {
   if (config.dry_run || config.rules != rules_in_force_ || config.hooks != hooks_in_force_) {
     hooks_.cancel();
   }
+  if (config.rules != rules_in_force_) proactive_logged_.clear();
   rules_in_force_ = config.rules;
   hooks_in_force_ = config.hooks;
   if (!config.dry_run) start_parts(config);
@@ -104,7 +127,10 @@ bool RuleEffects::evaluated(const Config& config, const PolicyState& state, cons
   if (held && record.observation.rules) settings_.reclaim(reclaims_of(record));
   const bool restarts = held && request_restarts(record.decision);
   if (held) request_hooks(config, record);
-  if (record.observation.rules) log_decision(record.decision);
+  if (record.observation.rules) {
+    count_back_offs(record.decision);
+    log_decision(record.decision);
+  }
   log_results();
   log_restarts();
   note_hooks();
@@ -164,12 +190,40 @@ void RuleEffects::log_decision(const Decision& decision) {
     }
     for (const RuleActionReport& action : ruleset.actions) {
       for (const RuleAttempt& attempt : action.attempts) {
+        if (is_proactive(action)) {
+          log_proactive(ruleset, action, attempt);
+          continue;
+        }
         const auto [key, is_new] = attempts.insert(key_of(ruleset, action, attempt));
         if (is_new && !logged_.contains(*key)) log_attempt(ruleset, action, attempt);
       }
     }
   }
   logged_ = std::move(attempts);
+}
+
+// Proactive reclaim repeats all the time: the first of each kind is logged, and all are counted.
+void RuleEffects::log_proactive(const RuleReport& ruleset, const RuleActionReport& action,
+                                const RuleAttempt& attempt) {
+  if (proactive_logged_.size() >= kProactiveLoggedMax) proactive_logged_.clear();
+  if (!proactive_logged_.insert(key_of(ruleset, action, attempt)).second) return;
+  LogLine line("ruleset");
+  line.field("ruleset", ruleset.name)
+      .field("action", action.name)
+      .field("cgroup", attempt.cgroup)
+      .field("outcome", to_string(attempt.outcome));
+  if (!is_back_off(attempt)) line.field("bytes", attempt.value);
+  log_.write(LogLevel::info, line.field("repeated", "is counted and not logged"));
+}
+
+void RuleEffects::count_back_offs(const Decision& decision) {
+  for (const RuleReport& ruleset : decision.rulesets) {
+    for (const RuleActionReport& action : ruleset.actions) {
+      for (const RuleAttempt& attempt : action.attempts) {
+        if (is_back_off(attempt)) counts_.reclaims.add_back_off(ruleset.name, attempt.cgroup);
+      }
+    }
+  }
 }
 
 void RuleEffects::log_attempt(const RuleReport& ruleset, const RuleActionReport& action,
@@ -195,8 +249,13 @@ void RuleEffects::log_attempt(const RuleReport& ruleset, const RuleActionReport&
   log_.write(LogLevel::warning, line);
 }
 
-void RuleEffects::log_results() const {
+void RuleEffects::log_results() {
   for (const actuators::RuleSettingResult& result : settings_.take_results()) {
+    if (result.what == rulesets::kReclaimFile) {
+      counts_.reclaims.add_write(result.ruleset, result.path, result.reclaimed,
+                                 result.failure.has_value());
+    }
+    if (result.proactive && !is_new_failure(result)) continue;
     LogLine line("ruleset");
     line.field("cgroup", result.path).field("file", result.what);
     if (result.failure) {
@@ -210,6 +269,16 @@ void RuleEffects::log_results() const {
                                      .field("reclaimed_bytes", result.reclaimed.count));
     }
   }
+}
+
+// Of proactive reclaim, after one that worked.
+bool RuleEffects::is_new_failure(const actuators::RuleSettingResult& result) {
+  if (!result.failure) {
+    proactive_failed_.erase(result.path);
+    return false;
+  }
+  if (proactive_failed_.size() >= kProactiveLoggedMax) proactive_failed_.clear();
+  return proactive_failed_.insert(result.path).second;
 }
 
 void RuleEffects::log_restarts() const {

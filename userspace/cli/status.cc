@@ -225,6 +225,26 @@ void print_rulesets(const v1::AgentStatus& status) {
   }
 }
 
+constexpr int kReclaimRowsMax = 20;
+
+void print_reclaimed(const v1::AgentStatus& status) {
+  if (status.reclaimed_size() == 0) return;
+  fmt::print("\nReclaimed by rulesets since the start\n");
+  tables::Table table({"ruleset", "cgroup", "reclaimed", "writes", "failed", "back-offs"});
+  for (int i = 0; i < std::min(status.reclaimed_size(), kReclaimRowsMax); ++i) {
+    const v1::ReclaimedCgroup& each = status.reclaimed(i);
+    table.add({shortened(each.ruleset(), 24),
+               each.cgroup().empty() ? "all others" : shortened(each.cgroup(), 40),
+               tables::human(Bytes{static_cast<std::int64_t>(each.reclaimed_bytes())}),
+               fmt::format("{}", each.writes()), fmt::format("{}", each.failures()),
+               fmt::format("{}", each.back_offs())});
+  }
+  table.print();
+  if (status.reclaimed_size() > kReclaimRowsMax) {
+    fmt::print("  and {} more; see -o json\n", status.reclaimed_size() - kReclaimRowsMax);
+  }
+}
+
 constexpr int kQosRowsMax = 20;
 
 void print_memory_qos(const v1::AgentStatus& status) {
@@ -338,6 +358,7 @@ int run_status(const Options& options) {
   if (status->has_next_evaluation_in_ns()) print_next(*status);
   print_thresholds(*status);
   print_rulesets(*status);
+  print_reclaimed(*status);
   print_memory_qos(*status);
   print_decisions(*status);
   print_stages(*status);

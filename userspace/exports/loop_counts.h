@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "exports/loop_work.h"
+#include "exports/reclaim_tally.h"
 #include "model/hook.h"
 
 namespace forestall::exports {
@@ -25,6 +26,7 @@ struct LoopCounts {
   std::atomic<std::uint64_t> rule_settings_not_undone{0};
   // Prekill hooks that ended, by HookState.
   std::array<std::atomic<std::uint64_t>, kHookStateCount> hooks{};
+  ReclaimTally reclaims;  // by rulesets
   LoopWorkTally work;
 };
 

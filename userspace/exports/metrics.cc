@@ -170,6 +170,41 @@ void add_hooks(const LoopCounts& counts, std::vector<MetricFamily>& all) {
   all.push_back(std::move(hooks));
 }
 
+void add_reclaims(const std::vector<RulesetReclaimCounts>& reclaims,
+                  std::vector<MetricFamily>& all) {
+  MetricFamily bytes{"forestall_ruleset_reclaimed_bytes_total",
+                     "Memory that reclaims by the ruleset freed, by cgroup.",
+                     MetricType::Counter,
+                     {}};
+  MetricFamily writes{"forestall_ruleset_reclaims_total",
+                      "Reclaims by the ruleset that are over, by cgroup.",
+                      MetricType::Counter,
+                      {}};
+  MetricFamily failures{"forestall_ruleset_reclaim_failures_total",
+                        "Reclaims by the ruleset that failed, by cgroup.",
+                        MetricType::Counter,
+                        {}};
+  MetricFamily back_offs{"forestall_ruleset_reclaim_back_offs_total",
+                         "Pauses of proactive reclaim because of pressure, by cgroup.",
+                         MetricType::Counter,
+                         {}};
+  for (const RulesetReclaimCounts& each : reclaims) {
+    const auto add = [&](MetricFamily& family, double value) {
+      prometheus::ClientMetric& metric = family.metric.emplace_back();
+      metric.label = {{"ruleset", each.ruleset},
+                      {"cgroup", each.cgroup.empty() ? "others" : each.cgroup}};
+      metric.counter.value = value;
+    };
+    add(bytes, static_cast<double>(each.reclaimed.count));
+    add(writes, static_cast<double>(each.writes));
+    add(failures, static_cast<double>(each.failures));
+    add(back_offs, static_cast<double>(each.back_offs));
+  }
+  for (MetricFamily* family : {&bytes, &writes, &failures, &back_offs}) {
+    if (!family->metric.empty()) all.push_back(std::move(*family));
+  }
+}
+
 void add_memory_qos(const MemoryQosReport& report, std::vector<MetricFamily>& all) {
   MetricFamily values{"forestall_memory_qos_values",
                       "Values of memory QoS by file and by what became of them.",
@@ -342,7 +377,10 @@ class Metrics::Families {
     if (recorders_.drops != nullptr) add_drops(*recorders_.drops, all);
     if (recorders_.grpc != nullptr) add_grpc(*recorders_.grpc, all);
     if (recorders_.work != nullptr) add_work(*recorders_.work, all);
-    if (recorders_.counts != nullptr) add_hooks(*recorders_.counts, all);
+    if (recorders_.counts != nullptr) {
+      add_hooks(*recorders_.counts, all);
+      add_reclaims(recorders_.counts->reclaims.all(), all);
+    }
     if (recorders_.memory_qos) {
       if (const auto report = recorders_.memory_qos()) add_memory_qos(*report, all);
     }

@@ -31,6 +31,11 @@ struct RuleReclaim {
   CgroupId cgroup;
   std::string path;
   Bytes amount;
+  std::string ruleset = {};
+  // Of proactive reclaim: usage that is left in any case, and when it is too late to begin.
+  bool proactive = false;
+  Bytes leave = {};
+  MonotonicTime until = MonotonicTime::max();
 
   friend bool operator==(const RuleReclaim&, const RuleReclaim&) = default;
 };

@@ -140,6 +140,15 @@ v1::AgentStatus to_proto(const AgentFacts& facts, const exports::Status& status,
   out.set_dry_run_kills(counts.dry_run_kills);
   out.set_kernel_oom_kills(counts.kernel_oom_kills);
   out.set_rule_settings_not_undone(counts.rule_settings_not_undone);
+  for (const exports::RulesetReclaimCounts& each : counts.reclaims.all()) {
+    v1::ReclaimedCgroup& added = *out.add_reclaimed();
+    added.set_ruleset(text::to_utf8(each.ruleset));
+    added.set_cgroup(text::to_utf8(each.cgroup));
+    added.set_writes(each.writes);
+    added.set_reclaimed_bytes(static_cast<std::uint64_t>(each.reclaimed.count));
+    added.set_failures(each.failures);
+    added.set_back_offs(each.back_offs);
+  }
   add_status(status, now, out);
   for (std::size_t i = 0; i < kStageCount; ++i) {
     *out.add_stages() = to_proto(stages.summary(static_cast<Stage>(i)));

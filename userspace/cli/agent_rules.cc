@@ -14,6 +14,7 @@
 #include "intake/oomd_config.h"
 #include "intake/oomd_import.h"
 #include "intake/ruleset_config.h"
+#include "kernel/cgroup_tree.h"
 #include "rulesets/program.h"
 
 namespace forestall::cli {
@@ -87,6 +88,18 @@ Result<void> check_hook_names(const Options& options,
   return {};
 }
 
+// The configuration has compared them with its own rulesets.
+Result<void> check_reclaim_names(const Options& options, const intake::LoadedConfig& loaded) {
+  for (const rulesets::Ruleset& each : loaded.reclaim) {
+    if (std::ranges::find(loaded.rulesets, each.name, &rulesets::Ruleset::name) !=
+        loaded.rulesets.end()) {
+      return error(fmt::format("reclaim: '{}' is the name of a ruleset of {}", each.name,
+                               options.oomd_config));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> add_agent_rules(const Options& options, intake::LoadedConfig& loaded) {
@@ -95,6 +108,10 @@ Result<void> add_agent_rules(const Options& options, intake::LoadedConfig& loade
   }
   if (!loaded.refused_without_systemd.empty() && !clients::systemd_is_running()) {
     return error(fmt::format("{}", fmt::join(loaded.refused_without_systemd, "\n")));
+  }
+  const auto tree = kernel::CgroupTree::discover(options.cgroup_mount);
+  if (tree && tree->version() == kernel::CgroupVersion::v1 && !loaded.refused_on_v1.empty()) {
+    return error(fmt::format("{}", fmt::join(loaded.refused_on_v1, "\n")));
   }
   if (options.oomd_config.empty()) {
     if (!options.oomd_drop_in_dir.empty()) {
@@ -125,6 +142,8 @@ Result<void> add_agent_rules(const Options& options, intake::LoadedConfig& loade
   if (!has_rules && !loaded.hooks.empty()) {
     loaded.warnings.emplace_back("'prekillHooks' has no effect: there are no rulesets");
   }
+  TRY(check_reclaim_names(options, loaded));
+  loaded.rulesets.insert(loaded.rulesets.end(), loaded.reclaim.begin(), loaded.reclaim.end());
   if (!loaded.rulesets.empty()) loaded.config.rules = loaded.rulesets;
   if (has_rules && !loaded.hooks.empty()) loaded.config.hooks = loaded.hooks;
   return {};

@@ -64,6 +64,9 @@ v1::ConfigReport report_of(const intake::LoadedConfig& loaded) {
   *report.mutable_config() = messages::to_proto(loaded.config);
   for (const std::string& warning : loaded.warnings) report.add_warnings(warning);
   report.mutable_rulesets()->Assign(loaded.written_rulesets.begin(), loaded.written_rulesets.end());
+  for (const rulesets::Ruleset& each : loaded.reclaim) {
+    *report.add_rulesets() = messages::to_proto(each);
+  }
   for (const rulesets::PrekillHook& each : loaded.hooks) {
     *report.add_prekill_hooks() = messages::to_proto(each);
   }
@@ -216,9 +219,11 @@ void print_text(const Options& options, const intake::LoadedConfig& loaded,
   fmt::print("\n");
   print_settings(config);
   print_agent_settings(config);
-  if (!loaded.rulesets.empty()) fmt::print("\n");
-  for (const rulesets::Ruleset& each : loaded.rulesets) {
-    fmt::print("{}", ruleset_text(each, RulesetSource::own));
+  if (!loaded.rulesets.empty() || !loaded.reclaim.empty()) fmt::print("\n");
+  for (const auto* rulesets : {&loaded.rulesets, &loaded.reclaim}) {
+    for (const rulesets::Ruleset& each : *rulesets) {
+      fmt::print("{}", ruleset_text(each, RulesetSource::own));
+    }
   }
   for (const rulesets::PrekillHook& each : loaded.hooks) fmt::print("{}", hook_text(each));
   if (!std::ranges::all_of(loaded.hooks, &rulesets::PrekillHook::only_logs)) {

@@ -189,8 +189,14 @@ std::optional<std::string> hook_advice(const rulesets::PrekillHook& hook) {
 // What the rulesets of the configuration lack on this host.
 std::vector<std::string> ruleset_advice(const AdviceInput& subject) {
   std::vector<std::string> sentences;
-  if (!subject.loaded || subject.loaded->rulesets.empty()) return sentences;
-  const std::vector<rulesets::Ruleset>& configured = subject.loaded->rulesets;
+  if (!subject.loaded) return sentences;
+  std::vector<rulesets::Ruleset> configured = subject.loaded->rulesets;
+  configured.insert(configured.end(), subject.loaded->reclaim.begin(),
+                    subject.loaded->reclaim.end());
+  if (configured.empty()) return sentences;
+  if (subject.host.tree.version() == kernel::CgroupVersion::v1) {
+    std::ranges::copy(subject.loaded->refused_on_v1, std::back_inserter(sentences));
+  }
   sources::RuleSampleReader reader(subject.host.tree);
   const auto observed = reader.read(SystemClock().now(), rulesets::needs_of(configured));
   for (const auto& ruleset : configured) {

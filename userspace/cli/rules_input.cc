@@ -12,6 +12,7 @@
 #include "cli/pod_input.h"
 #include "intake/config_check.h"
 #include "intake/prekill_hook_config.h"
+#include "intake/proactive_reclaim_config.h"
 #include "intake/ruleset_config.h"
 #include "text/json_output.h"
 
@@ -53,9 +54,12 @@ std::optional<OwnRulesets> load_own_rulesets(const std::string& path, text::Find
   intake::Report report(own.file, own.places, findings);
   OwnRulesets out{intake::check_rulesets(own.message, report),
                   intake::check_prekill_hooks(own.message, report)};
+  for (rulesets::Ruleset& each : intake::check_reclaim(own.message, out.rulesets, report)) {
+    out.rulesets.push_back(std::move(each));
+  }
   if (!findings.errors.empty()) return std::nullopt;
   if (!out.rulesets.empty()) return out;
-  report.error("rulesets", "there are no 'rulesets' to evaluate");
+  report.error("rulesets", "there are no 'rulesets' and no 'reclaim' to evaluate");
   return std::nullopt;
 }
 

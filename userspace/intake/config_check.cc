@@ -13,6 +13,7 @@
 #include "intake/own_settings.h"
 #include "intake/own_thresholds.h"
 #include "intake/prekill_hook_config.h"
+#include "intake/proactive_reclaim_config.h"
 #include "intake/recording_place.h"
 #include "intake/report.h"
 #include "intake/ruleset_config.h"
@@ -392,6 +393,7 @@ CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& setting
   check_memory_qos(file, config, report);
   checked.managed_oom = check_managed_oom(file, report);
   checked.rulesets = check_rulesets(file, report);
+  checked.reclaim = check_reclaim(file, checked.rulesets, report);
   checked.hooks = check_prekill_hooks(file, report);
   return checked;
 }

@@ -29,6 +29,7 @@ struct CheckedConfig {
   Config config;
   std::vector<ThresholdOrigin> origins;  // one for each of the thresholds
   std::vector<rulesets::Ruleset> rulesets;
+  std::vector<rulesets::Ruleset> reclaim;  // what the section `reclaim` amounts to
   std::vector<rulesets::PrekillHook> hooks;
   KubeletMinor kubelet_minor;  // of compat.kubeletVersion
   ManagedOomSection managed_oom;

@@ -15,6 +15,7 @@
 #include "intake/oomd_conf.h"
 #include "intake/oomd_conf_files.h"
 #include "intake/pod_list.h"
+#include "intake/proactive_reclaim_config.h"
 #include "intake/ruleset_config.h"
 #include "messages/yaml_message.h"
 #include "text/yaml_tree.h"
@@ -70,6 +71,7 @@ class Loader {
     loaded_.origins = std::move(checked.origins);
     loaded_.kubelet_minor = checked.kubelet_minor;
     loaded_.rulesets = std::move(checked.rulesets);
+    loaded_.reclaim = std::move(checked.reclaim);
     loaded_.hooks = std::move(checked.hooks);
     const auto& written = own_.message.rulesets();
     loaded_.written_rulesets.assign(written.begin(), written.end());
@@ -81,6 +83,10 @@ class Loader {
     Report of_restarts(own_.file, own_.places, without_systemd);
     find_restarts(loaded_.rulesets, of_restarts);
     loaded_.refused_without_systemd = text::format_each(without_systemd.errors);
+    text::Findings on_v1;
+    Report of_reclaim(own_.file, own_.places, on_v1);
+    find_proactive_reclaim(own_.message, loaded_.rulesets, of_reclaim);
+    loaded_.refused_on_v1 = text::format_each(on_v1.errors);
     loaded_.hard_given = settings.eviction_hard.has_value();
     loaded_.needs_backstop = !own_.message.has_until_oom() && !own_.message.has_compat();
     if (!findings_.errors.empty()) return refusal();

@@ -30,11 +30,13 @@ struct LoadedConfig {
   Config config;
   std::vector<ThresholdOrigin> origins;  // one for each of the thresholds
   std::vector<rulesets::Ruleset> rulesets;
+  std::vector<rulesets::Ruleset> reclaim;  // of the section `reclaim`; evaluated after the others
   std::vector<rulesets::PrekillHook> hooks;
   std::vector<v1::Ruleset> written_rulesets;  // as in the file
   // What of the rulesets an agent does not run, as FILE:LINE:COLUMN: message.
   std::vector<std::string> not_run_by_agent;
   std::vector<std::string> refused_without_systemd;  // the same, on a host without it
+  std::vector<std::string> refused_on_v1;            // the same, of `reclaim` too, on cgroup v1
   bool hard_given = false;                           // whether evictionHard was given
   // Neither `untilOom` nor `compat` is given: the agent adds a backstop (intake/backstop.h).
   bool needs_backstop = false;

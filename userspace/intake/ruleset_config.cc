@@ -12,6 +12,7 @@
 
 #include "intake/amounts.h"
 #include "intake/prekill_hook_config.h"
+#include "intake/proactive_reclaim_config.h"
 #include "intake/ruleset_values.h"
 
 namespace forestall::intake {
@@ -342,6 +343,12 @@ std::optional<Plugin> action(const v1::RuleAction& given, const std::string& pat
         RuleValues(path, report).word(true, given.chain(), "chain", {"continue", "stop"}) == 0;
     return rulesets::Always{proceeds};
   });
+  one.option(std::string(rulesets::kProactiveReclaim), [&](RuleValues v) -> PluginArguments {
+    if (given.proactive_reclaim().has_name()) {
+      report.error(v.path("name"), "'name' is that of the ruleset; remove it here");
+    }
+    return proactive_reclaim(given.proactive_reclaim(), std::move(v));
+  });
   return std::move(one).result();
 }
 
@@ -427,6 +434,7 @@ std::string_view not_run_by_agent(const rulesets::Plugin& action) {
   const bool runs = std::holds_alternative<rulesets::LogAction>(arguments) ||
                     std::holds_alternative<rulesets::Always>(arguments) ||
                     std::holds_alternative<rulesets::ReclaimMemory>(arguments) ||
+                    std::holds_alternative<rulesets::ProactiveReclaim>(arguments) ||
                     std::holds_alternative<rulesets::Throttle>(arguments) ||
                     std::holds_alternative<rulesets::Freeze>(arguments) ||
                     std::holds_alternative<rulesets::RestartUnit>(arguments);

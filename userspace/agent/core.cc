@@ -51,6 +51,7 @@ Core::Core(Parts parts, Config config)
       writer_(parts_.sinks),
       reporter_(parts_, writer_),
       kills_({.clock = parts_.clock,
+              .cgroups = parts_.tree,
               .observer = parts_.observer,
               .ladder = parts_.ladder,
               .watchdog = parts_.watchdog,

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "actuators/managed_oom_marks.h"
 #include "agent/wall_time.h"
 #include "policy/protection.h"
+#include "rulesets/managed_rulesets.h"
 
 namespace forestall::agent {
 namespace {
@@ -34,8 +36,21 @@ bool KillController::claim() {
 
 bool KillController::signal(const Decision& decision) {
   if (!claim()) return false;
+  mark_managed_oom(decision);
   kills_.signal(decision);
   return true;
+}
+
+// Of a kill in systemd-oomd's place, for PID 1.
+void KillController::mark_managed_oom(const Decision& decision) {
+  if (decision.reason != Reason::ruleset || !decision.ruleset || parts_.ladder.dry_run()) return;
+  const RuleReport& ruleset = decision.rulesets[*decision.ruleset];
+  if (!ruleset.name.starts_with(rulesets::kManagedRulesetPrefix)) return;
+  for (const Eviction& eviction : decision.evictions) {
+    const Workload& victim = decision.considered[eviction.candidate].sample.workload;
+    const auto marked = actuators::mark_managed_oom(parts_.cgroups, victim);
+    if (!marked) problems_.warn(victim.path + ": " + marked.error().text());
+  }
 }
 
 void KillController::record_loop_kills(const Record& evaluated) {

@@ -27,6 +27,7 @@ namespace forestall::agent {
 // What it works with; all of it outlives the controller.
 struct KillParts {
   const Clock& clock;
+  const kernel::CgroupTree& cgroups;
   sources::Observer& observer;
   actuators::Ladder& ladder;
   LoopWatchdog& watchdog;
@@ -79,6 +80,7 @@ class KillController {
 
  private:
   [[nodiscard]] bool claim();
+  void mark_managed_oom(const Decision& decision);
   void submit(KillRequest request);
   [[nodiscard]] bool may_complete(const WorkloadSample& victim);
 

@@ -24,6 +24,7 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
+#include "guard_fixture.h"
 #include "kernel/cgroup_tree.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
@@ -38,113 +39,7 @@ using kernel::GuardPrograms;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr Bytes kLine = mib(64);
-// Far enough above the line that the kernel's OOM killer does not act.
-constexpr Bytes kLimit = mib(256);
-constexpr Bytes kCalm = mib(8);
-
-class GuardTest : public ::testing::Test {
- protected:
-  // Loaded once, because an emulated machine verifies the programs for seconds.
-  static void SetUpTestSuite() {
-    auto loaded = GuardPrograms::load();
-    ASSERT_TRUE(loaded.ok()) << loaded.error().text();
-    shared_ = std::move(loaded).value();
-    std::printf("%s\n", shared_->evidence().c_str());
-  }
-  static void TearDownTestSuite() { shared_.reset(); }
-
-  GuardTest() {
-    if (!shared_) throw std::runtime_error("the guard could not be loaded");
-    shared_->disarm();
-    shared_->drain([](const abi_guard_report&) {});
-    auto tree = kernel::CgroupTree::discover();
-    if (!tree.ok()) throw std::runtime_error(tree.error().text());
-    tree_.emplace(std::move(tree).value());
-    scratch_.limit(scratch_.path(), kLimit);
-    root_.emplace(open(scratch_.path()));
-  }
-
-  kernel::CgroupDir open(const std::string& path) {
-    auto directory = tree_->open(path);
-    if (!directory.ok()) throw std::runtime_error(directory.error().text());
-    return std::move(directory).value();
-  }
-
-  abi_guard_victim approve(const Hog& hog, const std::string& path, std::uint32_t group) {
-    auto victim = guard_->identify(hog.pid(), open(path).id());
-    if (!victim.ok()) throw std::runtime_error(victim.error().text());
-    victim->group = group;
-    victim->expected = 12345;
-    return *victim;
-  }
-
-  GuardList list(std::vector<abi_guard_victim> victims, Bytes line = kLine) const {
-    GuardList list;
-    list.subject = root_->id();
-    list.subject_fd = root_->fd();
-    list.line = line;
-    list.expires = SystemClock().now() + kPatience;
-    list.victims = std::move(victims);
-    return list;
-  }
-
-  void arm(const GuardList& list) {
-    const auto failed = guard_->arm({&list, 1});
-    ASSERT_TRUE(failed.ok()) << failed.error().text();
-    ASSERT_THAT(*failed, IsEmpty());
-  }
-
-  void drain() {
-    guard_->drain([this](const abi_guard_report& report) { reports_.push_back(report); });
-  }
-
-  // Reports of that kind so far.
-  std::vector<abi_guard_report> reported(std::uint32_t kind) {
-    drain();
-    std::vector<abi_guard_report> found;
-    for (const abi_guard_report& report : reports_) {
-      if (report.kind == kind) found.push_back(report);
-    }
-    return found;
-  }
-
-  // Waits until `count` reports of that kind have arrived.
-  std::vector<abi_guard_report> wait_reported(std::uint32_t kind, std::size_t count) {
-    const MonotonicTime deadline = SystemClock().now() + kPatience;
-    for (;;) {
-      auto found = reported(kind);
-      if (found.size() >= count || SystemClock().now() >= deadline) return found;
-      pollfd ready{guard_->fd(), POLLIN, 0};
-      ::poll(&ready, 1, 1000);
-    }
-  }
-
-  // Runs the programs once in this context, after which they have done everything they could.
-  void settle() {
-    const auto evaluated = guard_->evaluate();
-    ASSERT_TRUE(evaluated.ok()) << evaluated.error().text();
-  }
-
-  static void expect_killed(Hog& hog) {
-    ASSERT_TRUE(hog.child().wait_exit());
-    const int status = hog.child().reap();
-    EXPECT_TRUE(WIFSIGNALED(status));
-    EXPECT_EQ(WTERMSIG(status), SIGKILL);
-  }
-
-  // A hog's pidfd shows its death; this shows that no other process died.
-  void expect_only_guard_killed() const { EXPECT_EQ(scratch_.oom_kills(scratch_.path()), 0U); }
-
-  ScratchCgroup scratch_;
-  std::optional<kernel::CgroupTree> tree_;
-  std::optional<kernel::CgroupDir> root_;
-  static std::unique_ptr<GuardPrograms> shared_;
-  GuardPrograms* const guard_ = shared_.get();
-  std::vector<abi_guard_report> reports_;
-};
-
-std::unique_ptr<GuardPrograms> GuardTest::shared_;
+using GuardTest = GuardFixture;
 
 // TSan cannot start a thread in a child of a multithreaded process.
 #if !defined(__SANITIZE_THREAD__)
@@ -438,25 +333,6 @@ TEST_F(GuardTest, KillsAProcessWhoseMainThreadHasExited) {
   EXPECT_TRUE(hog.alive());
 }
 #endif
-
-// Fills `group` with 128 MiB of inactive page cache of `file`. A hole, read: clean pages, charged
-// to the reader. Written data would pass the loop device, which also charges the writer for its
-// backing file; in a VM that file is in memory.
-void read_into_cache(const ScratchCgroup& scratch, const std::string& group,
-                     const std::string& file) {
-  Child reader([&] {
-    scratch.add(group, ::getpid());
-    const UniqueFd hole(::open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-    if (::ftruncate(hole.get(), mib(128).count) != 0) return 1;
-    std::vector<char> chunk(1 << 20);
-    ssize_t got = 0;
-    while ((got = ::read(hole.get(), chunk.data(), chunk.size())) > 0) {
-    }
-    return got == 0 ? 0 : 1;
-  });
-  ASSERT_TRUE(reader.wait_exit());
-  ASSERT_GE(scratch.usage(scratch.path()), kLine);
-}
 
 // Near a line only because of page cache, the inactive pages of all cgroups are added up again and
 // again, in a timer's interrupt.

@@ -28,6 +28,7 @@
 #include "bpf/lib/memcg.bpf.h"
 #include "bpf/lib/node.bpf.h"
 #include "bpf/lib/signal.bpf.h"
+#include "bpf/lib/standing.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -35,6 +36,16 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define CHECK_NS_MIN (1000 * 1000ULL)
 /* The clocks also run far from every line, because a new list may lower a line. */
 #define CHECK_NS_MAX (20 * 1000 * 1000ULL)
+/* The same while only the standing list is in force, which may last for days. A regular list then
+ * starts the clocks again. */
+#define STANDING_NS_MAX (250 * 1000 * 1000ULL)
+/* The kill of a standing list is given up after that: userspace has not read what changed since. */
+#define STANDING_SHOT_NS (3 * 1000 * 1000 * 1000ULL)
+/* After a crossing without a victim, and after one that could not be read. */
+#define STANDING_NONE_NS (250 * 1000 * 1000ULL)
+#define STANDING_UNREAD_NS (10 * 1000 * 1000ULL)
+/* Crossings of one list that are over before a signal is sent; each takes room in the ring. */
+#define STANDING_FORGIVEN_MAX 8
 /* Upper bound on the rate at which this machine can fill memory; set before loading. */
 const volatile __u64 fill_bytes_per_us = 8192;
 
@@ -65,12 +76,6 @@ __u64 armings;
 /* Slots with pending signals, by bit. */
 __u32 pending;
 
-/* Arguments and results of guard_resolve and guard_identify; userspace runs one at a time. */
-__u32 resolving_slot;
-__u64 resolved_cgroup;
-__u64 identify_within; /* cgroup id */
-struct abi_guard_victim identified;
-
 static __always_inline __u64 in_force(struct abi_guard_slot* slot) {
   return *(volatile __u64*)&slot->published;
 }
@@ -88,6 +93,7 @@ static __always_inline __u64 in_force_ordered(struct abi_guard_slot* slot) {
 struct volley {
   __u64 generation;
   __u32 hook;
+  __u32 slot;
   __s32 code; /* of the last send */
   __u64 workload_usage;
 };
@@ -113,6 +119,7 @@ static __always_inline void report(struct guard_state* state, const struct volle
   report->kind = kind;
   report->way = way;
   report->hook = volley->hook;
+  report->slot = volley->slot;
   report->code = volley->code;
   report->refused = state->refused;
   report->tgid = bpf_get_current_pid_tgid() >> 32;
@@ -122,14 +129,21 @@ static __always_inline void report(struct guard_state* state, const struct volle
 
 /* ---- kills ---------------------------------------------------------------------------------- */
 
-/* Copies victim `i` of the list; 0: there is none. *replaced: the list is no longer in force. */
-static __always_inline int take_victim(struct abi_guard_slot* slot, __u64 generation, __u32 i,
-                                       struct abi_guard_victim* victim, int* replaced) {
+/* Copies victim `i` of the list, or of the standing list's `group`; 0: there is none. *replaced:
+ * the list is no longer in force. */
+static __always_inline int take_victim(struct abi_guard_slot* slot, __u32 index, __u32 group,
+                                       __u64 generation, __u32 i, struct abi_guard_victim* victim,
+                                       int* replaced) {
   struct abi_guard_list* list = &slot->banks[generation & 1];
 
   *replaced = 0;
-  if (i >= ABI_GUARD_VICTIMS || i >= list->victim_count) return 0;
-  *victim = list->victims[i];
+  if (i >= ABI_GUARD_VICTIMS) return 0;
+  if (index == ABI_GUARD_STANDING) {
+    if (!take_standing(generation & 1, group, i, victim)) return 0;
+  } else {
+    if (i >= list->victim_count) return 0;
+    *victim = list->victims[i];
+  }
   *replaced = in_force_ordered(slot) != generation;
   return !*replaced;
 }
@@ -165,37 +179,50 @@ static __always_inline int shoot_at(struct guard_state* state, struct volley* vo
     }
     kind = volley->code ? ABI_GUARD_FAILED : ABI_GUARD_KILLED;
   }
+  if (kind != ABI_GUARD_FAILED) __sync_fetch_and_add(&state->reached, 1);
   report(state, volley, kind, way, victim);
   return 1;
+}
+
+/* What came of victim `i` of the kill that is under way. The caller has claimed it. */
+static __always_inline int aim_claimed(__u32 index, struct abi_guard_slot* slot,
+                                       struct guard_state* state, __u32 i, __u64 generation,
+                                       __u32 hook) {
+  struct volley volley = {.generation = generation, .hook = hook, .slot = index};
+  struct abi_guard_victim victim;
+  int replaced;
+
+  /* The kill may have ended since the caller was selected for it, and a next one begun. */
+  if (__sync_fetch_and_add(&state->shooting, 0) != generation) return AIMED_REPLACED;
+  if (!take_victim(slot, index, state->group, generation, i, &victim, &replaced))
+    return replaced ? AIMED_REPLACED : AIMED_BEYOND;
+  if (victim.group != state->group)
+    return victim.group > state->group ? AIMED_BEYOND : AIMED_SETTLED;
+  return shoot_at(state, &volley, &victim) ? AIMED_SETTLED : AIMED_LEFT;
 }
 
 __noinline int aim(__u32 index, __u32 i, __u64 generation, __u32 hook) {
   struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &index);
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
-  struct volley volley = {.generation = generation, .hook = hook};
-  struct abi_guard_victim victim;
   __u32 bit = 1U << (i & 31);
-  int replaced;
+  int aimed;
 
   if (!slot || !state) return AIMED_BEYOND;
-  if (!take_victim(slot, generation, i, &victim, &replaced))
-    return replaced ? AIMED_REPLACED : AIMED_BEYOND;
-  if (victim.group != state->group)
-    return victim.group > state->group ? AIMED_BEYOND : AIMED_SETTLED;
   if (*(volatile __u32*)&state->settled & bit) return AIMED_SETTLED;
   if (__sync_fetch_and_or(&state->claimed, bit) & bit) return AIMED_LEFT;
-  if (shoot_at(state, &volley, &victim)) {
+  aimed = aim_claimed(index, slot, state, i, generation, hook);
+  if (aimed == AIMED_SETTLED) {
     __sync_fetch_and_or(&state->settled, bit);
-    return AIMED_SETTLED;
+  } else {
+    __sync_fetch_and_and(&state->claimed, ~bit);
   }
-  __sync_fetch_and_and(&state->claimed, ~bit);
-  return AIMED_LEFT;
+  return aimed;
 }
 
 /* Ends the kill of this list once, and reports it if the list was given up. */
 __noinline int cease(__u32 index, __u64 generation, __u32 hook, __u32 given_up) {
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
-  struct volley volley = {.generation = generation, .hook = hook};
+  struct volley volley = {.generation = generation, .hook = hook, .slot = index};
 
   if (!state) return 0;
   if (__sync_val_compare_and_swap(&state->shooting, generation, 0) != generation) return 0;
@@ -204,9 +231,26 @@ __noinline int cease(__u32 index, __u64 generation, __u32 hook, __u32 given_up) 
   return 0;
 }
 
-/* Signals each process of the group that is not settled yet. `left` is a sum, not a constant that a
- * branch sets: the verifier would follow the rest of the loop for both of its values. */
-__noinline int shoot(__u32 index, __u64 generation, __u32 hook) {
+/* Signals the running process if it is in the standing list's victim. It may be younger than the
+ * list. */
+static __always_inline void shoot_current(struct abi_guard_slot* slot, struct guard_state* state,
+                                          __u64 generation, __u32 hook) {
+  struct volley volley = {.generation = generation, .hook = hook, .slot = ABI_GUARD_STANDING};
+  struct abi_guard_victim victim;
+
+  if (__sync_lock_test_and_set(&state->current_claimed, 1)) return;
+  if (take_current(generation & 1, state->group, &victim) &&
+      __sync_fetch_and_add(&state->shooting, 0) == generation &&
+      in_force_ordered(slot) == generation &&
+      who_is(victim.tgid, victim.start_ns, victim.cgroup) == VICTIM_APPROVED)
+    shoot_at(state, &volley, &victim);
+  __sync_lock_test_and_set(&state->current_claimed, 0);
+}
+
+/* Signals each process of the group that is not settled yet. With `stay`, the kill goes on after
+ * that. `left` is a sum, not a constant that a branch sets: the verifier would follow the rest of
+ * the loop for both of its values. */
+__noinline int shoot(__u32 index, __u64 generation, __u32 hook, __u32 stay) {
   __u32 left = unknown_zero();
 
   for (__u32 i = 0; i < ABI_GUARD_VICTIMS; i++) {
@@ -216,7 +260,7 @@ __noinline int shoot(__u32 index, __u64 generation, __u32 hook) {
     if (aimed == AIMED_BEYOND) break;
     left |= aimed;
   }
-  return left ? 0 : cease(index, generation, hook, 0);
+  return left | stay ? 0 : cease(index, generation, hook, 0);
 }
 
 /* The group of victim `i` if it is still the approved process, or dying. -1: it is not; -2: the
@@ -228,7 +272,7 @@ __noinline int group_of(__u32 index, __u32 i, __u64 generation) {
   int replaced, who;
 
   if (!slot) return -2;
-  if (!take_victim(slot, generation, i, &victim, &replaced)) return replaced ? -3 : -2;
+  if (!take_victim(slot, index, 0, generation, i, &victim, &replaced)) return replaced ? -3 : -2;
   who = who_is(victim.tgid, victim.start_ns, victim.cgroup);
   if (who == VICTIM_UNKNOWN) return -2;
   if (who != VICTIM_OTHER) return victim.group & 0xffff;
@@ -248,54 +292,66 @@ static __always_inline int first_group(__u32 index, __u64 generation) {
   return group;
 }
 
-/* Begins the kill; returns whether a process is left to signal. REQUIRES: the caller owns the
- * crossing. */
-__noinline int cross(__u32 index, __u64 generation, __u32 hook) {
+/* Begins the kill of that group, or reports that there is none (negative, as group_of()). Returns
+ * whether a process is left to signal. REQUIRES: the caller owns the crossing. */
+__noinline int begin(__u32 index, __u64 generation, __u32 hook, int group) {
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
-  struct volley volley = {.generation = generation, .hook = hook};
-  int group;
+  struct volley volley = {.generation = generation, .hook = hook, .slot = index};
 
   if (!state) return 0;
-  COUNT_GUARD(crossings);
-  state->claimed = 0;
-  state->settled = 0;
-  state->refused = 0;
-  report(state, &volley, ABI_GUARD_CROSSED, ABI_GUARD_BY_NONE, 0);
-  group = first_group(index, generation);
   if (group < 0) {
     __u32 kind = group == -3 ? ABI_GUARD_GIVEN_UP : ABI_GUARD_NO_VICTIM;
 
     report(state, &volley, kind, ABI_GUARD_BY_NONE, 0);
     return 0;
   }
-  state->group = group;
-  *(volatile __u64*)&state->shooting = generation;
+  if (index != ABI_GUARD_STANDING) postpone_standing(state->crossed_ns + AFTER_REGULAR_NS);
+  *(volatile __u32*)&state->group = group;
+  /* An exchange, because another CPU must not find the kill begun with the group of a former one.
+   */
+  __sync_lock_test_and_set(&state->shooting, generation);
   __sync_fetch_and_or(&pending, 1U << (index & 31));
   return 1;
 }
 
+/* Reports the crossing. Returns the group of a regular list to kill, as group_of(). */
+__noinline int cross(__u32 index, __u64 generation, __u32 hook) {
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+  struct volley volley = {.generation = generation, .hook = hook, .slot = index};
+
+  if (!state) return -2;
+  COUNT_GUARD(crossings);
+  state->claimed = 0;
+  state->settled = 0;
+  state->current_claimed = 0;
+  state->refused = 0;
+  state->reached = 0;
+  report(state, &volley, ABI_GUARD_CROSSED, ABI_GUARD_BY_NONE, 0);
+  return index == ABI_GUARD_STANDING ? 0 : first_group(index, generation);
+}
+
 /* ---- usage ---------------------------------------------------------------------------------- */
 
-static __always_inline __u64 node_working_set(void) {
-  struct abi_node_usage usage;
-
-  read_node(&usage);
-  return abi_node_working_set(&usage);
-}
-
 /* The earliest time at which a subject with this headroom can cross its line. */
-static __always_inline __u64 time_to(__u64 now, __u64 headroom) {
+static __always_inline __u64 time_to(__u32 index, __u64 now, __u64 headroom) {
   __u64 wait = headroom / fill_bytes_per_us * 1000;
+  __u64 longest = index == ABI_GUARD_STANDING ? STANDING_NS_MAX : CHECK_NS_MAX;
 
   if (wait < CHECK_NS_MIN) wait = CHECK_NS_MIN;
-  return now + (wait > CHECK_NS_MAX ? CHECK_NS_MAX : wait);
+  return now + (wait > longest ? longest : wait);
 }
 
-__noinline __u64 working_set(__u32 index, __u64 now, __u64 line, __u64 inactive_known) {
+/* What is compared with the line of a list; 0: unknown, which is below any line. */
+__noinline __u64 compared(__u32 index, __u64 now, __u64 line, __u64 inactive_known) {
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+  __u64 usage;
 
+  if (!state) return 0;
   if (index == ABI_GUARD_NODE) return any_pgdat ? node_working_set() : 0;
-  return state ? cgroup_working_set(index, state, now, line, inactive_known) : 0;
+  if (index == ABI_GUARD_STANDING && !state->cgroup) return node_taken();
+  usage = cgroup_working_set(index, state, now, line, inactive_known);
+  /* The standing list does not fire on an estimate. */
+  return index == ABI_GUARD_STANDING && usage >= line && state->unread ? line - 1 : usage;
 }
 
 /* Whether a check is due and this CPU may take it. One CPU is enough, because the walk may be long.
@@ -309,29 +365,143 @@ static __always_inline int claim_check(struct guard_state* state, __u64 generati
   return 1;
 }
 
+/* Whether a list whose slot has fired so often may fire. */
+static __always_inline int may_fire(const struct abi_guard_list* list,
+                                    const struct guard_state* state, __u64 generation,
+                                    __u64 firings) {
+  if (firings == list->firings_read) return 1;
+  return state->forgiven_for == generation && firings == *(volatile __u64*)&state->forgiven;
+}
+
+/* Whether this caller's crossing is the one that counts; `seen` firings before it. */
+static __always_inline int fires(struct abi_guard_slot* slot, struct guard_state* state,
+                                 __u64 generation, __u64 seen, __u64 usage) {
+  if (in_force_ordered(slot) != generation ||
+      __sync_val_compare_and_swap(&slot->firings, seen, seen + 1) != seen)
+    return 0;
+  state->crossed_ns = bpf_ktime_get_ns();
+  state->usage = usage;
+  state->line = slot->banks[generation & 1].line;
+  state->firings = seen + 1;
+  return 1;
+}
+
+/* Reports once for a list that a crossing has no victim. */
+static __always_inline void report_no_victim(struct guard_state* state, __u64 generation,
+                                             __u64 usage, __u64 line, __u32 hook) {
+  if (state->no_victim == generation) return;
+  state->no_victim = generation;
+  state->crossed_ns = bpf_ktime_get_ns();
+  state->usage = usage;
+  state->line = line;
+  begin(ABI_GUARD_STANDING, generation, hook, STANDING_NONE);
+}
+
+/* Selects a victim of the standing list and begins its kill. Without one the list is not spent.
+ * Returns when the slot is due again. */
+static __always_inline __u64 choose_and_begin(struct abi_guard_slot* slot,
+                                              struct guard_state* state, __u64 generation,
+                                              __u64 seen, __u64 usage, __u32 hook) {
+  struct abi_guard_list* list = &slot->banks[generation & 1];
+  __u32 index = ABI_GUARD_STANDING;
+  int group;
+
+  if (state->cgroup && memcg_limit((void*)state->memcg) != list->limit)
+    return state->next_check_ns = bpf_ktime_get_ns() + STANDING_NONE_NS;
+  group = choose_standing(generation & 1, list->workload_count, list->by_growth,
+                          above(usage, list->usage));
+  if (group >= 0) {
+    if (fires(slot, state, generation, seen, usage)) {
+      cross(index, generation, hook);
+      if (begin(index, generation, hook, group)) shoot(index, generation, hook, 1);
+    }
+    return bpf_ktime_get_ns() + CHECK_NS_MIN;
+  }
+  state->next_check_ns =
+      bpf_ktime_get_ns() + (group == STANDING_UNREAD ? STANDING_UNREAD_NS : STANDING_NONE_NS);
+  if (group == STANDING_NONE && in_force_ordered(slot) == generation)
+    report_no_victim(state, generation, usage, list->line, hook);
+  return state->next_check_ns;
+}
+
 /* Checks a slot whose list may still fire; returns when it is due again. */
 static __always_inline __u64 check_at(__u32 index, struct abi_guard_slot* slot,
                                       struct guard_state* state, __u64 generation, __u64 now,
                                       __u32 hook) {
   struct abi_guard_list* list = &slot->banks[generation & 1];
-  __u64 line = list->line, seen = list->firings_read, usage;
+  __u64 line = list->line, seen = *(volatile __u64*)&slot->firings, usage, due;
 
+  /* Another CPU selects: the clock of this one is needed for what follows. */
+  if (*(volatile __u64*)&state->choosing) return now + CHECK_NS_MIN;
+  if (!may_fire(list, state, generation, seen))
+    return index == ABI_GUARD_STANDING ? now + STANDING_NS_MAX : 0;
   if (!claim_check(state, generation, now)) return *(volatile __u64*)&state->next_check_ns;
   COUNT_GUARD(usages_read);
-  usage = working_set(index, now, line, list->inactive_file);
+  usage = compared(index, now, line, list->inactive_file);
   if (usage < line) {
-    state->next_check_ns = time_to(now, line - usage);
+    state->next_check_ns = time_to(index, now, line - usage);
     return state->next_check_ns;
   }
-  if (in_force_ordered(slot) == generation &&
-      __sync_val_compare_and_swap(&slot->firings, seen, seen + 1) == seen) {
-    state->crossed_ns = now;
-    state->usage = usage;
-    state->line = line;
-    state->firings = seen + 1;
-    if (cross(index, generation, hook)) shoot(index, generation, hook);
+  if (__sync_val_compare_and_swap(&state->choosing, 0, generation)) return now + CHECK_NS_MIN;
+  due = now + CHECK_NS_MIN;
+  if (index == ABI_GUARD_STANDING) {
+    due = choose_and_begin(slot, state, generation, seen, usage, hook);
+  } else if (fires(slot, state, generation, seen, usage)) {
+    if (begin(index, generation, hook, cross(index, generation, hook)))
+      shoot(index, generation, hook, 0);
   }
-  return now + CHECK_NS_MIN;
+  __sync_lock_test_and_set(&state->choosing, 0);
+  return due;
+}
+
+/* Whether the subject of the standing list is still above its line. The inactive pages of a cgroup
+ * are those of the crossing. */
+__noinline int still_crossed(__u64 line) {
+  __u32 index = ABI_GUARD_STANDING;
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+
+  if (!state) return 0;
+  if (!state->cgroup) return node_taken() >= line;
+  if (memcg_id((void*)state->memcg) != state->cgroup) return 0;
+  return above(memcg_usage((void*)state->memcg), state->inactive) >= line;
+}
+
+/* Ends a kill for which no signal was sent; the list may fire again. Not while another CPU is about
+ * to send one. */
+static __always_inline void forgive(struct guard_state* state, __u64 generation, __u64 now,
+                                    __u32 hook) {
+  __u32 current = __sync_lock_test_and_set(&state->current_claimed, 1);
+  __u32 claimed = __sync_fetch_and_or(&state->claimed, ~0U);
+
+  if (current || (claimed & ~*(volatile __u32*)&state->settled) ||
+      *(volatile __u32*)&state->reached) {
+    __sync_fetch_and_and(&state->claimed, claimed);
+    if (!current) __sync_lock_test_and_set(&state->current_claimed, 0);
+    return;
+  }
+  COUNT_GUARD(withdrawn);
+  if (state->forgiven_for != generation) state->forgiven_times = 0;
+  state->forgiven_for = generation;
+  if (state->forgiven_times++ < STANDING_FORGIVEN_MAX) state->forgiven = state->firings;
+  state->next_check_ns = now + STANDING_NONE_NS;
+  cease(ABI_GUARD_STANDING, generation, hook, 1);
+}
+
+/* Goes on with the kill of the standing list. Before Linux 6.13 a victim is signalled when it runs,
+ * and by then memory may be back, or userspace: then the crossing does not count. */
+static __always_inline void go_on_standing(struct abi_guard_slot* slot, struct guard_state* state,
+                                           __u64 generation, __u64 now, __u32 hook) {
+  int crossed = still_crossed(state->line), over = now > state->crossed_ns + STANDING_SHOT_NS;
+  int decides = *(volatile __u64*)&standing_not_before > now;
+
+  if (!*(volatile __u32*)&state->reached && (!crossed || over || decides)) {
+    forgive(state, generation, now, hook);
+  } else if (over) {
+    cease(ABI_GUARD_STANDING, generation, hook, 1);
+  } else {
+    if (crossed) shoot_current(slot, state, generation, hook);
+    shoot(ABI_GUARD_STANDING, generation, hook, crossed);
+  }
 }
 
 /* When the slot is due again; 0: no list is in force, or the list has fired. */
@@ -339,7 +509,7 @@ __noinline __u64 check(__u32 index, __u64 now, __u32 hook) {
   struct abi_guard_slot* slot = bpf_map_lookup_elem(&guard_slots, &index);
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
   struct abi_guard_list* list;
-  __u64 generation, shooting;
+  __u64 generation, shooting, not_before;
   int expired;
 
   if (!slot || !state) return 0;
@@ -355,10 +525,16 @@ __noinline __u64 check(__u32 index, __u64 now, __u32 hook) {
   }
   if (expired) return 0;
   if (shooting) {
-    shoot(index, generation, hook);
+    if (index == ABI_GUARD_STANDING) {
+      go_on_standing(slot, state, generation, now, hook);
+    } else {
+      shoot(index, generation, hook, 0);
+    }
     return now + CHECK_NS_MIN;
   }
-  if (*(volatile __u64*)&slot->firings != list->firings_read) return 0;
+  not_before = *(volatile __u64*)&standing_not_before;
+  if (index == ABI_GUARD_STANDING && not_before > now)
+    return not_before < now + STANDING_NS_MAX ? not_before : now + STANDING_NS_MAX;
   return check_at(index, slot, state, generation, now, hook);
 }
 
@@ -454,86 +630,4 @@ int guard_direct_reclaim(void* ctx) {
   return 0;
 }
 
-/* ---- requests of userspace ------------------------------------------------------------------ */
-
-/* Run once. Returns 0; 1: the root memcg was not found; 2: no node was found. */
-SEC("syscall")
-int guard_setup(void* ctx) {
-  struct mem_cgroup* root = root_memcg();
-
-  if (!root) return 1;
-  return find_nodes(root) ? 0 : 2;
-}
-
-/* Whether a process other than the running one can be signalled: 1 or 0. */
-SEC("syscall")
-int guard_reach(void* ctx) {
-  return can_signal_others();
-}
-
-/* Samples the usage that is compared with the slot's line. Returns 1 if the slot has no subject. */
-SEC("syscall")
-int guard_sample(struct abi_guard_sample* out) {
-  __u32 index = out->slot;
-  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
-  struct mem_cgroup* memcg;
-  __s64 inactive;
-
-  if (!state) return 1;
-  out->inactive_file = 0;
-  out->exact = 1;
-  if (index == ABI_GUARD_NODE) {
-    if (!any_pgdat) return 1;
-    out->usage = node_working_set();
-    return 0;
-  }
-  memcg = (void*)state->memcg;
-  if (!memcg || memcg_id(memcg) != state->cgroup) return 1;
-  out->usage = memcg_usage(memcg);
-  inactive = inactive_below((__u64)memcg);
-  out->exact = inactive >= 0;
-  if (out->exact) out->inactive_file = inactive;
-  return 0;
-}
-
-/* Run on one cgroup directory (order SELF_ONLY): puts it into resolving_slot. */
-SEC("iter/cgroup")
-int guard_resolve(struct bpf_iter__cgroup* ctx) {
-  __u64 address = (__u64)ctx->cgroup;
-  __u32 slot = resolving_slot;
-  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &slot);
-  struct mem_cgroup* memcg;
-
-  if (!address || !state || slot == ABI_GUARD_NODE) return 0;
-  memcg = memcg_of_cgroup((void*)address);
-  resolved_cgroup = memcg ? memcg_id(memcg) : 0;
-  state->memcg = resolved_cgroup ? (__u64)memcg : 0;
-  state->cgroup = resolved_cgroup;
-  state->next_check_ns = 0;
-  state->next_walk_ns = 0;
-  state->walked_ns = 0;
-  state->inactive = 0;
-  return 0;
-}
-
-/* Run on one thread: fills `identified` if it leads a process that may be killed and that lies
- * within identify_within. */
-SEC("iter/task")
-int guard_identify(struct bpf_iter__task* ctx) {
-  struct task_struct* task = ctx->task;
-  __u64 address = 0;
-  __s32 tgid;
-
-  /* As a number; see who_is(). */
-  bpf_probe_read_kernel(&address, sizeof(address), &task);
-  task = (void*)address;
-  if (!task) return 0;
-  tgid = BPF_CORE_READ(task, tgid);
-  if (BPF_CORE_READ(task, pid) != tgid || is_never_killed(task, tgid) ||
-      lies_within(address, identify_within) <= 0)
-    return 0;
-  identified.tgid = tgid;
-  identified.start_ns = BPF_CORE_READ(task, start_boottime);
-  identified.cgroup = identify_within;
-  return 0;
-}
+#include "bpf/lib/guard_requests.bpf.h"

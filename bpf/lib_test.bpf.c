@@ -8,7 +8,7 @@
 #include "bpf/abi/guard.h"
 #include "bpf/lib/compat.bpf.h"
 #include "bpf/lib/counters.bpf.h"
-#include "bpf/lib/inactive.bpf.h"
+#include "bpf/lib/file_pages.bpf.h"
 #include "bpf/lib/memcg.bpf.h"
 #include "bpf/lib/node.bpf.h"
 #include "bpf/lib/psi.bpf.h"
@@ -34,6 +34,7 @@ __u64 parent_id;
 __u64 root_id;
 __u64 null_sum; /* what a NULL memcg reads as */
 __u64 bytes;
+__u64 active_bytes;
 __u64 free_bytes;
 __u32 whole;
 __s32 code;
@@ -137,7 +138,8 @@ int node(void* ctx) {
   read_node(&sum);
   node_usage = sum;
   free_bytes = walk_zones(any_pgdat);
-  bytes = subtree_inactive(root, &complete);
+  active_bytes = subtree_file(root, 1, &complete);
+  bytes = subtree_file(root, 0, &complete);
   whole = complete;
   return 1;
 }
@@ -146,9 +148,9 @@ SEC("syscall")
 int inactive_of_null(void* ctx) {
   __u32 complete = 1;
 
-  bytes = subtree_inactive(0, &complete);
+  bytes = subtree_file(0, 0, &complete);
   whole = complete;
-  return inactive_on_node(0, 0) == 0 && inactive_on_node(0, NUMA_NODES) == 0;
+  return file_on_node(0, 0, 0) == 0 && file_on_node(0, NUMA_NODES, 1) == 0;
 }
 
 SEC("syscall")

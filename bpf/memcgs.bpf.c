@@ -23,7 +23,7 @@
 #include "bpf/abi/memcg.h"
 #include "bpf/lib/compat.bpf.h"
 #include "bpf/lib/cpus.bpf.h"
-#include "bpf/lib/inactive.bpf.h"
+#include "bpf/lib/file_pages.bpf.h"
 #include "bpf/lib/memcg.bpf.h"
 #include "bpf/lib/node.bpf.h"
 #include "bpf/lib/score.bpf.h"
@@ -195,7 +195,7 @@ static __always_inline int add_lists(__u64 info, struct abi_memcg* record) {
   return 0;
 }
 
-/* The two youngest generations are active, see inactive_in_generations(). Returns as add_lists().
+/* The two youngest generations are active, see file_in_generations(). Returns as add_lists().
  */
 static __always_inline int add_generations(__u64 info, struct abi_memcg* record) {
   struct mem_cgroup_per_node* of = (void*)info;

@@ -17,9 +17,13 @@
 #include "bpf/abi/assert.h"
 #include "bpf/abi/event.h"
 
-/* Slot 0 is the node; the others are cgroups. */
+/* Slot 0 is the node; the last one is the standing list's; the others are cgroups. */
 #define ABI_GUARD_NODE 0
+#define ABI_GUARD_STANDING 31
 #define ABI_GUARD_SLOTS 32
+/* Workloads and processes of the standing list. */
+#define ABI_STANDING_WORKLOADS 128
+#define ABI_STANDING_PROCESSES 1024
 /* Processes in one list; each has a bit in one word. */
 #define ABI_GUARD_VICTIMS 32
 /* At most this many CPUs have a clock. */
@@ -39,7 +43,8 @@ struct abi_guard_victim {
 
 struct abi_guard_list {
   __u64 generation; /* of this list; never 0, and never reused in a slot */
-  __u64 line;       /* bytes of working set at which it fires */
+  __u64 line;       /* bytes of working set at which it fires; the node's standing list: bytes that
+                     * are taken (bpf/abi/watch.h abi_node_taken) */
   __u64 expires_ns; /* CLOCK_MONOTONIC; the list does nothing from then on */
   /* The slot's `firings` as userspace had read them when it made the list. If the slot has fired
    * since, the list does not fire. Firing adds one, so no list fires twice. */
@@ -47,10 +52,39 @@ struct abi_guard_list {
   /* Bytes of inactive file pages in the subject's subtree when the list was made. The program uses
    * this if it cannot add them up itself. */
   __u64 inactive_file;
-  __u32 victim_count;
+  __u32 victim_count; /* 0 in the standing list */
+  /* ---- the standing list only ---- */
+  __u32 workload_count;
+  __u64 usage;     /* what is compared with the line, when the list was made */
+  __u64 limit;     /* of a cgroup, in bytes; the list does not fire with any other */
+  __u32 by_growth; /* as with Ranking::kubelet_growth */
   __u32 pad;
   struct abi_guard_victim victims[ABI_GUARD_VICTIMS]; /* groups in order */
 };
+
+/*
+ * The standing list is for a time in which no other list is in force: memory was not short when
+ * userspace was last able to make one. So the program ranks the workloads itself when the line is
+ * reached, by the values of that moment. It kills one workload.
+ *
+ * One entry of the memory-mapped array `standing_workloads`, whose first half belongs to bank 0. A
+ * victim's `group` is the index of its workload.
+ */
+struct abi_standing_workload {
+  __u64 memcg;       /* address; the program verifies that it still has this id: */
+  __u64 cgroup;      /* kernfs id in the memory hierarchy */
+  __u64 working_set; /* bytes, when the list was made */
+  __u64 held;        /* bytes without any page cache, then */
+  __u64 request;     /* bytes */
+  __s32 priority;
+  __u16 first; /* its processes in the bank's half of `standing_processes` */
+  __u8 count;  /* at most ABI_GUARD_VICTIMS; 0: it may not be killed, nor another in its place */
+  __u8 flags;  /* ABI_STANDING_... */
+};
+/* Every process in it may be killed, unlisted ones too. */
+#define ABI_STANDING_WHOLE 1
+/* It lies in another listed workload, which counts its growth. */
+#define ABI_STANDING_NESTED 2
 
 /* One slot of the memory-mapped array `guard_slots`. */
 struct abi_guard_slot {
@@ -66,7 +100,8 @@ enum abi_guard_report_kind {
   ABI_GUARD_DYING,       /* the victim was already being killed */
   ABI_GUARD_FAILED,      /* the kernel refused the signal permanently */
   ABI_GUARD_GIVEN_UP,    /* the list expired or was replaced before the victim was signalled */
-  ABI_GUARD_NO_VICTIM,   /* crossed, but no listed process is still the approved one */
+  ABI_GUARD_NO_VICTIM,   /* crossed, but no listed process is still the approved one, or no listed
+                            workload has caused it */
 };
 
 /* How the signal was sent. */
@@ -102,6 +137,8 @@ struct abi_guard_report {
   __u32 refused;                  /* sends that were refused before, for this crossing */
   __s32 tgid;                     /* process that was running then; 0: the idle task */
   char comm[ABI_COMM_LENGTH];     /* its name */
+  __u32 slot;
+  __u32 pad;
 };
 
 /* X(name, loss): counters of the guard's programs. `loss` as in ABI_EVENT_COUNTERS. */
@@ -115,6 +152,7 @@ struct abi_guard_report {
   X(walk_ns, 0)    /* time that took, on one CPU */                             \
   X(unread, 1)     /* subtrees too large to add up their inactive file pages */ \
   X(timer, 1)      /* bpf_timer_start refused: that CPU's clock stands */       \
+  X(withdrawn, 0)  /* crossings that were over before a signal could be sent */ \
   X(dropped, 1)    /* reports that found the ring full */
 
 /* One copy for all CPUs: the programs add atomically. */
@@ -130,12 +168,14 @@ struct abi_guard_sample {
   __u32 exact;         /* whether the program could add up inactive_file */
   __u64 usage;         /* bytes */
   __u64 inactive_file; /* bytes; 0 for the node, whose `usage` excludes it already */
+  __u64 available;     /* of the node: MemAvailable, or ABI_NOT_AVAILABLE */
 };
 
 ABI_ASSERT(sizeof(struct abi_guard_victim) == 32, "abi_guard_victim has no hidden padding");
-ABI_ASSERT(sizeof(struct abi_guard_list) == 48 + 32 * ABI_GUARD_VICTIMS,
+ABI_ASSERT(sizeof(struct abi_guard_list) == 72 + 32 * ABI_GUARD_VICTIMS,
            "abi_guard_list has no hidden padding");
-ABI_ASSERT(sizeof(struct abi_guard_report) == 136, "abi_guard_report has no hidden padding");
-ABI_ASSERT(sizeof(struct abi_guard_sample) == 24, "abi_guard_sample has no hidden padding");
+ABI_ASSERT(sizeof(struct abi_standing_workload) == 48, "abi_standing_workload has no padding");
+ABI_ASSERT(sizeof(struct abi_guard_report) == 144, "abi_guard_report has no hidden padding");
+ABI_ASSERT(sizeof(struct abi_guard_sample) == 32, "abi_guard_sample has no hidden padding");
 
 #endif

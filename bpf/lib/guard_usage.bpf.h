@@ -6,7 +6,8 @@
 #define FORESTALL_BPF_GUARD_USAGE_BPF_H
 
 #include "bpf/abi/guard.h"
-#include "bpf/lib/inactive.bpf.h"
+#include "bpf/lib/file_pages.bpf.h"
+#include "bpf/lib/node.bpf.h"
 
 /* Least time between two walks that add up inactive file pages. */
 #define WALK_NS (2 * 1000 * 1000ULL)
@@ -28,10 +29,18 @@ struct guard_state {
   __u64 usage;
   __u64 line;
   __u64 firings;
+  __u64 forgiven;     /* `firings` after a crossing that was over before a signal could be sent */
+  __u64 forgiven_for; /* generation of the list */
+  __u64 choosing;     /* generation of the list from which a CPU selects now; 0: none does */
+  __u64 no_victim;    /* generation of the list that was reported to have no victim */
   __u32 group;
   __u32 claimed; /* victims, by bit: a CPU is processing it */
   __u32 settled; /* victims, by bit: finished */
   __u32 refused;
+  __u32 reached; /* victims that were signalled or dying */
+  __u32 unread;  /* the last walk was incomplete */
+  __u32 forgiven_times;
+  __u32 current_claimed; /* as `claimed`, of a process that is not listed */
 };
 
 struct {
@@ -48,12 +57,27 @@ struct abi_guard_counts counts;
 
 #define COUNT_GUARD(member) __sync_fetch_and_add(&counts.member, 1)
 
-/* Bytes; -1: the subtree is too large or changed during the walk. */
-__noinline __s64 inactive_below(__u64 memcg) {
-  __u32 whole = 0;
-  __u64 inactive = subtree_inactive((void*)memcg, &whole);
+static __always_inline __u64 node_working_set(void) {
+  struct abi_node_usage usage;
 
-  return whole ? (__s64)inactive : -1;
+  read_node(&usage);
+  return abi_node_working_set(&usage);
+}
+
+/* abi_node_taken(); 0: unknown. */
+static __always_inline __u64 node_taken(void) {
+  __u64 available = any_pgdat ? read_available(any_pgdat) : ABI_NOT_AVAILABLE;
+
+  return available == ABI_NOT_AVAILABLE ? 0 : abi_node_taken(available);
+}
+
+/* Bytes of inactive or active file pages; -1: the subtree is too large or changed during the walk.
+ */
+__noinline __s64 file_below(__u64 memcg, __u32 active) {
+  __u32 whole = 0;
+  __u64 bytes = subtree_file((void*)memcg, active, &whole);
+
+  return whole ? (__s64)bytes : -1;
 }
 
 /* Without a loop, which the verifier would follow step by step. */
@@ -67,7 +91,7 @@ static __always_inline __u32 bits_in(__u32 word) {
 static __always_inline __u64 walk_now(__u32 index, struct guard_state* state,
                                       __u64 inactive_known) {
   __u64 began = bpf_ktime_get_ns(), took;
-  __s64 inactive = inactive_below(state->memcg);
+  __s64 inactive = file_below(state->memcg, 0);
   __u32 walkers = __sync_fetch_and_or(&walking, 1U << (index & 31)) | 1U << (index & 31);
   __u64 rest;
 
@@ -77,6 +101,7 @@ static __always_inline __u64 walk_now(__u32 index, struct guard_state* state,
   rest = took * WALK_REST * bits_in(walkers);
   state->walked_ns = began + took;
   state->next_walk_ns = began + took + (rest > WALK_NS ? rest : WALK_NS);
+  state->unread = inactive < 0;
   if (inactive < 0) {
     COUNT_GUARD(unread);
     inactive = (__s64)inactive_known;

@@ -56,4 +56,9 @@ static __always_inline __u64 memcg_usage(struct mem_cgroup* memcg) {
   return (__u64)BPF_CORE_READ(memcg, memory.usage.counter) << page_shift;
 }
 
+/* In bytes, as in memory.max or memory.limit_in_bytes. */
+static __always_inline __u64 memcg_limit(struct mem_cgroup* memcg) {
+  return (__u64)BPF_CORE_READ(memcg, memory.max) << page_shift;
+}
+
 #endif

@@ -302,7 +302,7 @@ TEST_F(BpfLib, ANullMemcgReadsAsZero) {
   EXPECT_EQ(skeleton_->bss->null_sum, 0U);
 }
 
-// ---- node.bpf.h, inactive.bpf.h ----
+// ---- node.bpf.h, file_pages.bpf.h ----
 
 std::map<std::string, __u64> vmstat() {
   std::map<std::string, __u64> values;
@@ -329,12 +329,14 @@ TEST_F(BpfLib, TheNodesCountersAreThoseOfVmstat) {
   EXPECT_GT(bss.node_usage.at_ns, 0U);
 }
 
-TEST_F(BpfLib, TheRootsSubtreeHasTheNodesInactiveFilePages) {
+TEST_F(BpfLib, TheRootsSubtreeHasTheNodesFilePages) {
   ASSERT_EQ(run(skeleton_->progs.node), 1);
   const auto& bss = *skeleton_->bss;
   ASSERT_EQ(bss.whole, 1U) << "more cgroups than one walk covers";
   EXPECT_NEAR(static_cast<double>(bss.bytes), static_cast<double>(bss.node_usage.inactive_file),
               64.0 * 1024 * 1024);
+  EXPECT_NEAR(static_cast<double>(bss.active_bytes),
+              static_cast<double>(vmstat().at("nr_active_file")), 64.0 * 1024 * 1024);
 }
 
 TEST_F(BpfLib, AWalkFromANullAddressIsIncomplete) {

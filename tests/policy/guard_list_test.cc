@@ -172,7 +172,7 @@ TEST(GuardListTest, OfTooManySubjectsTheNodeAndTheNearestAreGuarded) {
   ASSERT_EQ(orders.size(), kGuardSubjectsMax);
   EXPECT_EQ(orders[0].cgroup, CgroupId{}) << "the farthest of all, but the node";
   EXPECT_EQ(orders[1].path, "/99");
-  EXPECT_EQ(orders.back().path, "/69");
+  EXPECT_EQ(orders.back().path, "/70");
   orders = guard_orders(watch(mib(64)), observation);
   ASSERT_EQ(orders.size(), kGuardSubjectsMax - 1) << "the node's place is its own";
   EXPECT_EQ(orders[0].path, "/99");

@@ -15,7 +15,7 @@ namespace {
 // Processes of one workload that are sized to find the largest.
 constexpr std::size_t kProcessesMax = 256;
 
-static_assert(policy::kGuardSubjectsMax == ABI_GUARD_SLOTS, "each order has a slot");
+static_assert(policy::kGuardSubjectsMax == ABI_GUARD_STANDING, "each order has a slot");
 
 std::string_view way_word(std::uint32_t way) {
   switch (way) {

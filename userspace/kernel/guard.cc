@@ -5,12 +5,12 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <forestall_guard.skel.h>
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <map>
 #include <utility>
@@ -20,6 +20,7 @@
 #include "kernel/bpf_host.h"
 #include "kernel/bpf_log.h"
 #include "kernel/bpf_run.h"
+#include "kernel/mapped_guard_lists.h"
 #include "kernel/relocation_types.h"
 #include "kernel/scheduling.h"
 
@@ -28,44 +29,9 @@ namespace {
 
 using GuardSkeleton = std::unique_ptr<forestall_guard, BpfDeleter<&forestall_guard::destroy>>;
 
-// The memory-mapped array `guard_slots`, which the programs share.
-class MappedGuardSlots {
- public:
-  static Result<MappedGuardSlots> map(int fd) {
-    void* address = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (address == MAP_FAILED) return errno_error("mmap", "BPF map guard_slots");
-    return MappedGuardSlots(static_cast<abi_guard_slot*>(address));
-  }
-  MappedGuardSlots(MappedGuardSlots&& other) noexcept
-      : slots_(std::exchange(other.slots_, nullptr)) {}
-  MappedGuardSlots& operator=(MappedGuardSlots&&) = delete;
-  ~MappedGuardSlots() {
-    if (slots_ != nullptr) ::munmap(slots_, bytes());
-  }
-
-  [[nodiscard]] std::uint64_t firings(std::size_t slot) const {
-    return __atomic_load_n(&slots_[slot].firings, __ATOMIC_ACQUIRE);
-  }
-  [[nodiscard]] bool published(std::size_t slot) const {
-    return __atomic_load_n(&slots_[slot].published, __ATOMIC_RELAXED) != 0;
-  }
-  void withdraw(std::size_t slot) {
-    __atomic_store_n(&slots_[slot].published, 0, __ATOMIC_SEQ_CST);
-  }
-  // Fills the bank that is not in force, then publishes it. A program that reads any of the new
-  // list must also read that the bank is no longer in force, so the stores before come first.
-  void publish(std::size_t slot, const abi_guard_list& list) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    slots_[slot].banks[list.generation % 2] = list;
-    __atomic_store_n(&slots_[slot].published, list.generation, __ATOMIC_SEQ_CST);
-  }
-
- private:
-  // The kernel rounds a value up to a multiple of 8 bytes, which abi_guard_slot already is.
-  static std::size_t bytes() { return ABI_GUARD_SLOTS * sizeof(abi_guard_slot); }
-  explicit MappedGuardSlots(abi_guard_slot* slots) : slots_(slots) {}
-  abi_guard_slot* slots_;
-};
+__u64 amount(Bytes bytes, std::int64_t at_least = 0) {
+  return static_cast<__u64>(std::max(bytes.count, at_least));
+}
 
 struct Opened {
   GuardSkeleton skeleton;
@@ -101,8 +67,12 @@ class GuardPrograms::Loaded {
   Result<std::vector<std::size_t>> arm(std::span<const GuardList> lists);
   Result<void> protect(std::span<const GuardProtected> groups);
   void disarm();
+  Result<void> stand(const StandingGuardList& list);
+  void withdraw_standing();
+  [[nodiscard]] bool standing_has_fired() const;
   void drain(const std::function<void(const abi_guard_report&)>& visit);
   Result<abi_guard_victim> identify(pid_t pid, CgroupId workload);
+  Result<GuardMemcg> memcg_of(int fd, CgroupId cgroup) const;
   [[nodiscard]] std::optional<std::size_t> slot_of(CgroupId subject) const;
   [[nodiscard]] std::uint32_t running_clocks() const;
   [[nodiscard]] bool armed() const;
@@ -123,7 +93,8 @@ class GuardPrograms::Loaded {
   Result<void> attach();
   [[nodiscard]] std::optional<std::size_t> find_slot(CgroupId subject);
   [[nodiscard]] std::optional<std::size_t> take_slot(const GuardList& list);
-  [[nodiscard]] bool resolve(const GuardList& list, std::size_t slot) const;
+  [[nodiscard]] bool resolve(int fd, CgroupId cgroup, std::size_t slot) const;
+  Result<void> resolve_standing(const StandingGuardList& list) const;
   void publish(const GuardList& list, std::size_t slot);
   void release(std::size_t slot);
   void note(const abi_guard_report& report);
@@ -135,9 +106,12 @@ class GuardPrograms::Loaded {
   std::vector<std::uint32_t> cpus_;
   std::array<Slot, ABI_GUARD_SLOTS> slots_;
   std::map<std::uint64_t, __u32> protected_;  // as in the BPF map
-  std::optional<MappedGuardSlots> mapped_;
+  std::optional<MappedLists> mapped_;
   std::uint64_t dropped_ = 0;  // dropped reports that drain() has handled
   const std::function<void(const abi_guard_report&)>* visit_ = nullptr;
+  // For the starter: the running clocks too, which may be at the long pace of the standing list.
+  std::atomic<bool> restart_all_{false};
+  MonotonicTime regular_until_;               // when the last regular list expires
   std::optional<Error> start_problem_;        // the starter's while it runs
   std::optional<Error> clock_problem_;        // of the starter's last run that is over
   std::unique_ptr<base::JobThread> starter_;  // last: it uses the above
@@ -166,7 +140,7 @@ Result<void> GuardPrograms::Loaded::start() {
   cpus_ = possible_numbers("/sys/devices/system/cpu/possible");
   if (cpus_.empty()) cpus_ = {0};
   if (cpus_.size() > ABI_GUARD_CPUS) cpus_.resize(ABI_GUARD_CPUS);
-  mapped_.emplace(TRY(MappedGuardSlots::map(bpf_map__fd(skeleton->maps.guard_slots))));
+  mapped_.emplace(TRY(MappedLists::map(*skeleton)));
   const auto visit = [](void* self, void* record, std::size_t size) {
     if (size >= sizeof(abi_guard_report)) {
       static_cast<Loaded*>(self)->note(*static_cast<const abi_guard_report*>(record));
@@ -200,6 +174,7 @@ std::uint32_t GuardPrograms::Loaded::running_clocks() const {
 void GuardPrograms::Loaded::start_clocks() {
   use_service_priority();
   start_problem_.reset();
+  const bool every_clock = restart_all_.exchange(false);
   const auto keep = [this](Error problem) {
     if (!start_problem_) start_problem_ = std::move(problem);
   };
@@ -210,7 +185,7 @@ void GuardPrograms::Loaded::start_clocks() {
   }
   std::vector<cpu_set_t> one(before.size());
   for (std::size_t i = 0; i < cpus_.size(); ++i) {
-    if (runs(i)) continue;
+    if (runs(i) && !every_clock) continue;
     CPU_ZERO_S(bytes, one.data());
     CPU_SET_S(cpus_[i], bytes, one.data());
     if (::sched_setaffinity(0, bytes, one.data()) != 0) {
@@ -232,22 +207,32 @@ void GuardPrograms::Loaded::start_stopped_clocks() {
   __atomic_fetch_add(&skeleton->bss->armings, 1, __ATOMIC_SEQ_CST);
   if (starter_->finish()) clock_problem_ = start_problem_;
   // While the last start is under way, it finds the stopped clocks itself.
-  if (running_clocks() < cpus_.size()) static_cast<void>(starter_->start());
+  if (running_clocks() < cpus_.size() || restart_all_) static_cast<void>(starter_->start());
 }
 
 // ---- lists ----
 
 std::optional<std::size_t> GuardPrograms::Loaded::slot_of(CgroupId subject) const {
-  const auto found = std::ranges::find(slots_, std::optional(subject), &Slot::subject);
-  if (found == slots_.end()) return std::nullopt;
+  const auto end = slots_.begin() + ABI_GUARD_STANDING;
+  const auto found =
+      std::find_if(slots_.begin(), end, [&](const Slot& slot) { return slot.subject == subject; });
+  if (found == end) return std::nullopt;
   return static_cast<std::size_t>(found - slots_.begin());
 }
 
-bool GuardPrograms::Loaded::resolve(const GuardList& list, std::size_t slot) const {
+bool GuardPrograms::Loaded::resolve(int fd, CgroupId cgroup, std::size_t slot) const {
   skeleton->bss->resolving_slot = static_cast<__u32>(slot);
   skeleton->bss->resolved_cgroup = 0;
-  return run_cgroup_iterator(skeleton->progs.guard_resolve, list.subject_fd).ok() &&
-         skeleton->bss->resolved_cgroup == list.subject.inode;
+  return run_cgroup_iterator(skeleton->progs.guard_resolve, fd).ok() &&
+         skeleton->bss->resolved_cgroup == cgroup.inode;
+}
+
+Result<GuardMemcg> GuardPrograms::Loaded::memcg_of(int fd, CgroupId cgroup) const {
+  if (!resolve(fd, cgroup, ABI_GUARD_NODE)) {
+    return Error{ENOENT, "the cgroup has no memory cgroup of its own"};
+  }
+  return GuardMemcg{skeleton->bss->resolved_memcg,
+                    Bytes{static_cast<std::int64_t>(skeleton->bss->resolved_held)}};
 }
 
 // The slot of the list's subject; assigns one if it has none. Nothing: no slot is free, or the
@@ -257,11 +242,12 @@ std::optional<std::size_t> GuardPrograms::Loaded::take_slot(const GuardList& lis
   const bool is_node = list.subject.inode == 0;
   std::size_t slot = ABI_GUARD_NODE;
   if (!is_node) {
-    const auto free = std::find_if(slots_.begin() + 1, slots_.end(),
-                                   [](const Slot& one) { return !one.subject; });
-    if (free == slots_.end()) return std::nullopt;
+    const auto end = slots_.begin() + ABI_GUARD_STANDING;
+    const auto free =
+        std::find_if(slots_.begin() + 1, end, [](const Slot& one) { return !one.subject; });
+    if (free == end) return std::nullopt;
     slot = static_cast<std::size_t>(free - slots_.begin());
-    if (!resolve(list, slot)) return std::nullopt;
+    if (!resolve(list.subject_fd, list.subject, slot)) return std::nullopt;
   }
   slots_[slot].subject = list.subject;
   slots_[slot].firings_read = mapped_->firings(slot);
@@ -275,8 +261,8 @@ void GuardPrograms::Loaded::publish(const GuardList& list, std::size_t slot) {
   if (list.victims.empty()) return mapped_->withdraw(slot);
   abi_guard_list fresh{};
   fresh.generation = ++mine.generation;
-  fresh.line = static_cast<__u64>(std::max<std::int64_t>(list.line.count, 1));
-  fresh.inactive_file = static_cast<__u64>(std::max<std::int64_t>(list.inactive_file.count, 0));
+  fresh.line = amount(list.line, 1);
+  fresh.inactive_file = amount(list.inactive_file);
   fresh.expires_ns = static_cast<__u64>(std::max<std::int64_t>(to_ns(list.expires), 0));
   fresh.firings_read = mine.firings_read;
   const std::size_t count = std::min<std::size_t>(list.victims.size(), ABI_GUARD_VICTIMS);
@@ -291,7 +277,7 @@ void GuardPrograms::Loaded::release(std::size_t slot) {
 }
 
 Result<std::vector<std::size_t>> GuardPrograms::Loaded::arm(std::span<const GuardList> lists) {
-  for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+  for (std::size_t slot = 0; slot < ABI_GUARD_STANDING; ++slot) {
     const auto& subject = slots_[slot].subject;
     if (subject && std::ranges::find(lists, *subject, &GuardList::subject) == lists.end()) {
       release(slot);
@@ -305,8 +291,54 @@ Result<std::vector<std::size_t>> GuardPrograms::Loaded::arm(std::span<const Guar
       failed.push_back(i);
     }
   }
+  if (!lists.empty() && regular_until_ < SystemClock().now()) restart_all_ = true;
+  regular_until_ = MonotonicTime();
+  for (const GuardList& list : lists) regular_until_ = std::max(regular_until_, list.expires);
   if (armed()) start_stopped_clocks();
   return failed;
+}
+
+Result<void> GuardPrograms::Loaded::stand(const StandingGuardList& list) {
+  Slot& mine = slots_[ABI_GUARD_STANDING];
+  if (mine.subject != list.subject) {
+    withdraw_standing();
+    // The node has no memory cgroup; 0 marks it.
+    if (list.subject == CgroupId{}) TRY(run_program(skeleton->progs.guard_stand_for_node));
+  }
+  if (list.subject != CgroupId{}) TRY(resolve_standing(list));
+  mine.subject = list.subject;
+  if (standing_has_fired()) return Error{EBUSY, "the guard's standing list has fired"};
+  abi_guard_list fresh{};
+  fresh.generation = ++mine.generation;
+  fresh.line = amount(list.line, 1);
+  fresh.usage = amount(list.usage);
+  fresh.inactive_file = amount(list.inactive_file);
+  fresh.limit = amount(list.limit);
+  fresh.expires_ns = static_cast<__u64>(std::max<std::int64_t>(to_ns(list.expires), 0));
+  fresh.firings_read = mine.firings_read;
+  fresh.by_growth = list.by_growth ? 1 : 0;
+  fresh.workload_count =
+      static_cast<__u32>(std::min<std::size_t>(list.workloads.size(), ABI_STANDING_WORKLOADS));
+  mapped_->publish(fresh, list);
+  start_stopped_clocks();
+  return {};
+}
+
+// Each time, for its limit.
+Result<void> GuardPrograms::Loaded::resolve_standing(const StandingGuardList& list) const {
+  if (!resolve(list.subject_fd, list.subject, ABI_GUARD_STANDING)) {
+    return Error{ENOENT, "the guard's subject is gone"};
+  }
+  if (skeleton->bss->resolved_limit == amount(list.limit)) return {};
+  return Error{EAGAIN, "the limit of the guard's subject has changed"};
+}
+
+void GuardPrograms::Loaded::withdraw_standing() {
+  release(ABI_GUARD_STANDING);
+}
+
+bool GuardPrograms::Loaded::standing_has_fired() const {
+  return mapped_->firings(ABI_GUARD_STANDING) != slots_[ABI_GUARD_STANDING].firings_read;
 }
 
 // New ones first, so that a group that stays is never missing.
@@ -345,9 +377,7 @@ bool GuardPrograms::Loaded::armed() const {
 
 void GuardPrograms::Loaded::note(const abi_guard_report& report) {
   if (report.kind == ABI_GUARD_CROSSED) {
-    if (const auto slot = slot_of(CgroupId{report.cgroup})) {
-      slots_[*slot].firings_read = report.firings;
-    }
+    if (report.slot < slots_.size()) slots_[report.slot].firings_read = report.firings;
   }
   if (visit_ != nullptr && *visit_) (*visit_)(report);
 }
@@ -419,6 +449,27 @@ Result<void> GuardPrograms::protect(std::span<const GuardProtected> groups) {
   return loaded_->protect(groups);
 }
 
+Result<void> GuardPrograms::stand(const StandingGuardList& list) {
+  return loaded_->stand(list);
+}
+
+void GuardPrograms::withdraw_standing() {
+  loaded_->withdraw_standing();
+}
+
+void GuardPrograms::postpone_standing(MonotonicTime until) {
+  const auto ns = static_cast<__u64>(std::max<std::int64_t>(to_ns(until), 0));
+  __atomic_store_n(&loaded_->skeleton->bss->standing_not_before, ns, __ATOMIC_SEQ_CST);
+}
+
+bool GuardPrograms::standing_has_fired() const {
+  return loaded_->standing_has_fired();
+}
+
+Result<GuardMemcg> GuardPrograms::memcg_of(int fd, CgroupId cgroup) {
+  return loaded_->memcg_of(fd, cgroup);
+}
+
 void GuardPrograms::disarm() {
   loaded_->disarm();
 }
@@ -449,8 +500,16 @@ Result<GuardUsage> GuardPrograms::usage(CgroupId subject) const {
   sample.slot = static_cast<__u32>(*slot);
   const int failure = TRY(run_program(loaded_->skeleton->progs.guard_sample, sample));
   if (failure != 0) return Error{ENODEV, "the guard's subject is gone"};
-  return GuardUsage{Bytes{static_cast<std::int64_t>(sample.usage)},
-                    Bytes{static_cast<std::int64_t>(sample.inactive_file)}, sample.exact != 0};
+  GuardUsage usage{Bytes{static_cast<std::int64_t>(sample.usage)},
+                   Bytes{static_cast<std::int64_t>(sample.inactive_file)},
+                   sample.exact != 0,
+                   {},
+                   {}};
+  if (subject == CgroupId{} && sample.available != ABI_NOT_AVAILABLE) {
+    usage.available = Bytes{static_cast<std::int64_t>(sample.available)};
+    usage.taken = Bytes{static_cast<std::int64_t>(abi_node_taken(sample.available))};
+  }
+  return usage;
 }
 
 abi_guard_counts GuardPrograms::counts() const {

@@ -36,6 +36,24 @@ struct GuardList {
   std::vector<abi_guard_victim> victims;
 };
 
+// The list for a time without any other (bpf/abi/guard.h, standing list).
+struct StandingGuardList {
+  CgroupId subject;     // as in GuardList
+  int subject_fd = -1;  // as in GuardList
+  // It fires when as much is used. A cgroup: its working set. The node: what is taken
+  // (GuardUsage::taken).
+  Bytes line;
+  Bytes usage;          // the same, when it was made
+  Bytes inactive_file;  // of the cgroup then
+  Bytes limit;          // of the cgroup; with any other the list does not fire
+  MonotonicTime expires;
+  bool by_growth = false;  // growth since the list was made ranks before size
+  // In the order of eviction when it was made, at most ABI_STANDING_WORKLOADS. The processes of a
+  // workload are `count` from `first` in `processes`, at most ABI_STANDING_PROCESSES.
+  std::vector<abi_standing_workload> workloads;
+  std::vector<abi_guard_victim> processes;
+};
+
 // A cgroup whose threads keep their process from being killed.
 struct GuardProtected {
   CgroupId cgroup;
@@ -46,6 +64,16 @@ struct GuardUsage {
   Bytes usage;
   Bytes inactive_file;
   bool exact = false;  // inactive_file was added up in the kernel
+  // The node only: MemAvailable, and what the programs compare with a line on it. Nullopt: they
+  // cannot count it on this kernel.
+  std::optional<Bytes> available;
+  std::optional<Bytes> taken;
+};
+
+// A memory cgroup for abi_standing_workload.
+struct GuardMemcg {
+  std::uint64_t address = 0;
+  Bytes held;  // its usage without page cache, now
 };
 
 struct GuardOptions {
@@ -80,9 +108,22 @@ class GuardPrograms {
   // Publishes these lists, each atomically, and disarms every other subject. A list without victims
   // disarms its subject. A subject that has fired since the last drain() keeps its spent list; the
   // first call after the next drain() arms it again. Returns the indices of the lists that could
-  // not be armed: beyond ABI_GUARD_SLOTS, or the cgroup was removed.
+  // not be armed: beyond ABI_GUARD_STANDING, or the cgroup was removed.
   [[nodiscard]] Result<std::vector<std::size_t>> arm(std::span<const GuardList> lists);
+  // Withdraws the standing list, too.
   void disarm();
+  // Publishes the standing list, atomically. It does nothing for 10 s after a list of arm() has
+  // fired. ENOENT: the subject is gone. EAGAIN: it has another limit than the list. EBUSY: the
+  // standing list has fired since the last drain().
+  [[nodiscard]] Result<void> stand(const StandingGuardList& list);
+  void withdraw_standing();
+  // The standing list does not fire before that time: the caller decides itself until then. Any
+  // thread.
+  void postpone_standing(MonotonicTime until);
+  // Whether the standing list has fired since the last drain(), also if it was withdrawn since.
+  [[nodiscard]] bool standing_has_fired() const;
+  // The memory cgroup of an open directory. ENOENT: that directory has none of its own.
+  [[nodiscard]] Result<GuardMemcg> memcg_of(int fd, CgroupId cgroup);
   // Whether any list is in force, expired or not.
   [[nodiscard]] bool armed() const;
 

@@ -53,9 +53,9 @@ struct GuardOrder {
 inline constexpr std::size_t kGuardVictimsMax = 8;
 
 // Limit of subjects with an order: the node, if it is near its threshold, and the cgroups of least
-// headroom. The guard has no room for more (bpf/abi/guard.h ABI_GUARD_SLOTS), and each costs a
+// headroom. The guard has no room for more (bpf/abi/guard.h ABI_GUARD_STANDING), and each costs a
 // ranking. Own limits can put thousands of cgroups into their warning zones at once.
-inline constexpr std::size_t kGuardSubjectsMax = 32;
+inline constexpr std::size_t kGuardSubjectsMax = 31;
 
 // Groups are sized by the predicted memory of a victim at the critical line: its working set, plus,
 // with Ranking::kubelet_growth, its share of the remaining headroom in proportion to its growth.

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Current inactive file pages of a cgroup and its descendants.
+ * Current inactive, or active, file pages of a cgroup and its descendants.
  *
  * memory.stat comes from rstat, which lags by up to two seconds and which a program cannot flush
  * before 7.2. The sizes of the LRU lists are exact, but each memcg has its own, so the program
  * walks the subtree. As in the kernel, it includes removed cgroups that still hold pages.
  */
-#ifndef FORESTALL_BPF_INACTIVE_BPF_H
-#define FORESTALL_BPF_INACTIVE_BPF_H
+#ifndef FORESTALL_BPF_FILE_PAGES_BPF_H
+#define FORESTALL_BPF_FILE_PAGES_BPF_H
 
 #include "bpf/lib/memcg.bpf.h"
 #include "bpf/lib/node.bpf.h"
@@ -27,6 +27,7 @@ struct subtree {
   __u64 pages;
   __u32 climbing; /* `at` was counted on the way down */
   __u32 whole;    /* the walk came back to the root */
+  __u32 active;   /* which pages are added up */
 };
 
 static __always_inline __u64 long_at(__u64 address) {
@@ -60,9 +61,10 @@ struct place {
   } while (0)
 
 /* The classic lists; 0 while the multi-generational LRU is on. */
-static __always_inline __u64 inactive_on_lists(__u64 info) {
+static __always_inline __u64 file_on_lists(__u64 info, __u32 active) {
   __u64 lists = bpf_core_enum_value(enum lru_list, NR_LRU_LISTS);
-  __u64 list = bpf_core_enum_value(enum lru_list, LRU_INACTIVE_FILE);
+  __u64 list = active ? bpf_core_enum_value(enum lru_list, LRU_ACTIVE_FILE)
+                      : bpf_core_enum_value(enum lru_list, LRU_INACTIVE_FILE);
   struct place sizes = {};
   __u64 pages = 0;
 
@@ -75,9 +77,8 @@ static __always_inline __u64 inactive_on_lists(__u64 info) {
   return pages;
 }
 
-/* The generations for which lru_gen_is_active() (include/linux/mm_inline.h) is false: all except
- * the two youngest. */
-static __always_inline __u64 inactive_in_generations(__u64 info) {
+/* lru_gen_is_active() (include/linux/mm_inline.h): the two youngest generations are active. */
+static __always_inline __u64 file_in_generations(__u64 info, __u32 active) {
   struct mem_cgroup_per_node* of = (void*)info;
   struct place sizes = {};
   __u64 zones, youngest, pages = 0;
@@ -87,7 +88,8 @@ static __always_inline __u64 inactive_in_generations(__u64 info) {
   barrier_var(of);
   zones = sizes.size / (LRU_GENERATIONS * LRU_TYPES * sizeof(long));
   youngest = BPF_CORE_READ(of, lruvec.lrugen.max_seq);
-  for (__u64 age = 2; age < LRU_GENERATIONS; age++) {
+  if (!active) youngest -= LRU_GENERATIONS / 2;
+  for (__u64 age = 0; age < LRU_GENERATIONS / 2; age++) {
     __u64 generation = (youngest - age) & (LRU_GENERATIONS - 1);
 
     for (__u64 zone = 0; zone < ZONES_MAX; zone++) {
@@ -100,7 +102,7 @@ static __always_inline __u64 inactive_in_generations(__u64 info) {
 }
 
 /* Pages of one memcg on one node. A global function, see approval.bpf.h. */
-__noinline __u64 inactive_on_node(__u64 memcg, __u32 nid) {
+__noinline __u64 file_on_node(__u64 memcg, __u32 nid, __u32 active) {
   __u64 info = 0;
 
   /* nodeinfo is as long as there are possible nodes; those with memory are among them. */
@@ -108,26 +110,27 @@ __noinline __u64 inactive_on_node(__u64 memcg, __u32 nid) {
   bpf_probe_read_kernel(
       &info, sizeof(info),
       (void*)memcg + bpf_core_field_offset(struct mem_cgroup, nodeinfo) + nid * sizeof(info));
-  return info ? inactive_on_lists(info) + inactive_in_generations(info) : 0;
+  return info ? file_on_lists(info, active) + file_in_generations(info, active) : 0;
 }
 
 struct nodes_sum {
   __u64 memcg;
   __u64 pages;
+  __u32 active;
 };
 
-static long add_inactive_node(__u32 nid, struct nodes_sum* sum) {
-  sum->pages += inactive_on_node(sum->memcg, nid);
+static long add_file_node(__u32 nid, struct nodes_sum* sum) {
+  sum->pages += file_on_node(sum->memcg, nid, sum->active);
   return 0;
 }
 
 /* Pages of one memcg. A global function with a callback: the walk below follows a loop over the
  * nodes once for each of its own states, which was half of all instructions that the verifier
  * followed for the guard. */
-__noinline __u64 inactive_of(__u64 memcg) {
-  struct nodes_sum sum = {.memcg = memcg};
+__noinline __u64 file_of(__u64 memcg, __u32 active) {
+  struct nodes_sum sum = {.memcg = memcg, .active = active};
 
-  bpf_loop(node_span, add_inactive_node, &sum, 0);
+  bpf_loop(node_span, add_file_node, &sum, 0);
   return sum.pages;
 }
 
@@ -146,7 +149,7 @@ static long walk_subtree(__u32 i, struct subtree* walk) {
   __u64 parent;
 
   if (!walk->climbing) {
-    walk->pages += inactive_of((__u64)memcg_of_css(css));
+    walk->pages += file_of((__u64)memcg_of_css(css), walk->active);
     next = BPF_CORE_READ(css, children.next);
     if (!next) return 1;
     if ((__u64)next != children_of(walk->at)) {
@@ -167,9 +170,9 @@ static long walk_subtree(__u32 i, struct subtree* walk) {
 }
 
 /* Bytes. If the subtree is too large or changes during the walk: 0, and *whole is 0. */
-static __always_inline __u64 subtree_inactive(struct mem_cgroup* memcg, __u32* whole) {
+static __always_inline __u64 subtree_file(struct mem_cgroup* memcg, __u32 active, __u32* whole) {
   __u64 root = (__u64)memcg + bpf_core_field_offset(struct mem_cgroup, css);
-  struct subtree walk = {.root = root, .at = root, .climbing = unknown_zero()};
+  struct subtree walk = {.root = root, .at = root, .climbing = unknown_zero(), .active = active};
 
   bpf_loop(SUBTREE_STEPS, walk_subtree, &walk, 0);
   *whole = walk.whole;

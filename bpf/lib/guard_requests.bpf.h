@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What userspace requests of the guard's object: programs that it runs itself, one at a time.
+ */
+#ifndef FORESTALL_BPF_GUARD_REQUESTS_BPF_H
+#define FORESTALL_BPF_GUARD_REQUESTS_BPF_H
+
+#include "bpf/lib/approval.bpf.h"
+#include "bpf/lib/guard_usage.bpf.h"
+#include "bpf/lib/node.bpf.h"
+#include "bpf/lib/standing.bpf.h"
+
+/* Arguments and results of guard_resolve and guard_identify; userspace runs one at a time. */
+__u32 resolving_slot;
+__u64 resolved_cgroup;
+__u64 resolved_memcg;  /* address */
+__u64 resolved_held;   /* bytes without page cache */
+__u64 resolved_limit;  /* bytes */
+__u64 identify_within; /* cgroup id */
+struct abi_guard_victim identified;
+
+/* Run once. Returns 0; 1: the root memcg was not found; 2: no node was found. */
+SEC("syscall")
+int guard_setup(void* ctx) {
+  struct mem_cgroup* root = root_memcg();
+
+  if (!root) return 1;
+  return find_nodes(root) ? 0 : 2;
+}
+
+/* The standing list is for the node from now on. REQUIRES: it is withdrawn. */
+SEC("syscall")
+int guard_stand_for_node(void* ctx) {
+  __u32 index = ABI_GUARD_STANDING;
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+
+  if (!state) return 1;
+  state->memcg = 0;
+  state->cgroup = 0;
+  state->next_check_ns = 0;
+  return 0;
+}
+
+/* Whether a process other than the running one can be signalled: 1 or 0. */
+SEC("syscall")
+int guard_reach(void* ctx) {
+  return can_signal_others();
+}
+
+/* Samples the usage that is compared with the slot's line. Returns 1 if the slot has no subject. */
+SEC("syscall")
+int guard_sample(struct abi_guard_sample* out) {
+  struct abi_guard_sample sample = {.slot = out->slot, .exact = 1};
+  __u32 index = sample.slot;
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+  struct mem_cgroup* memcg;
+  __s64 inactive;
+
+  if (!state) return 1;
+  if (index == ABI_GUARD_NODE) {
+    if (!any_pgdat) return 1;
+    sample.usage = node_working_set();
+    sample.available = read_available(any_pgdat);
+    *out = sample;
+    return 0;
+  }
+  memcg = (void*)state->memcg;
+  if (!memcg || memcg_id(memcg) != state->cgroup) return 1;
+  sample.usage = memcg_usage(memcg);
+  inactive = file_below((__u64)memcg, 0);
+  sample.exact = inactive >= 0;
+  if (inactive >= 0) sample.inactive_file = inactive;
+  *out = sample;
+  return 0;
+}
+
+/* Run on one cgroup directory (order SELF_ONLY): puts it into resolving_slot, or with slot 0 only
+ * finds its memory cgroup. */
+SEC("iter/cgroup")
+int guard_resolve(struct bpf_iter__cgroup* ctx) {
+  __u64 address = (__u64)ctx->cgroup;
+  __u32 slot = resolving_slot;
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &slot);
+  struct mem_cgroup* memcg;
+  __s64 inactive, active;
+
+  if (!address || !state) return 0;
+  memcg = memcg_of_cgroup((void*)address);
+  resolved_cgroup = memcg ? memcg_id(memcg) : 0;
+  resolved_memcg = (__u64)memcg;
+  resolved_limit = memcg ? memcg_limit(memcg) : 0;
+  if (slot == ABI_GUARD_NODE) {
+    inactive = file_below(resolved_memcg, 0);
+    active = file_below(resolved_memcg, 1);
+    /* Unknown: all of it, so that no growth is counted. */
+    resolved_held = memcg_usage(memcg);
+    if (inactive >= 0 && active >= 0) resolved_held = above(resolved_held, inactive + active);
+    return 0;
+  }
+  state->memcg = resolved_cgroup ? (__u64)memcg : 0;
+  state->cgroup = resolved_cgroup;
+  state->next_check_ns = 0;
+  state->next_walk_ns = 0;
+  state->walked_ns = 0;
+  state->inactive = 0;
+  return 0;
+}
+
+/* Run on one thread: fills `identified` if it leads a process that may be killed and that lies
+ * within identify_within. */
+SEC("iter/task")
+int guard_identify(struct bpf_iter__task* ctx) {
+  struct task_struct* task = ctx->task;
+  __u64 address = 0;
+  __s32 tgid;
+
+  /* As a number; see who_is(). */
+  bpf_probe_read_kernel(&address, sizeof(address), &task);
+  task = (void*)address;
+  if (!task) return 0;
+  tgid = BPF_CORE_READ(task, tgid);
+  if (BPF_CORE_READ(task, pid) != tgid || is_never_killed(task, tgid) ||
+      lies_within(address, identify_within) <= 0)
+    return 0;
+  identified.tgid = tgid;
+  identified.start_ns = BPF_CORE_READ(task, start_boottime);
+  identified.cgroup = identify_within;
+  return 0;
+}
+
+#endif

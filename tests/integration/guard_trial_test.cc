@@ -36,9 +36,9 @@ constexpr Bytes kPace = mib(2);
 // Less than the usage of either victim when it is killed.
 constexpr Bytes kFreedMin = mib(32);
 
-int trials() {
+int trials(int by_default = 5) {
   const char* wanted = std::getenv("FORESTALL_GUARD_TRIALS");
-  return wanted != nullptr ? std::atoi(wanted) : 5;
+  return wanted != nullptr ? std::atoi(wanted) : by_default;
 }
 
 // A watched cgroup with a leak, a large calm workload, and a protected one.
@@ -237,6 +237,37 @@ TEST(GuardTrial, KillsTheGrowingBeforeTheLargeWorkload) {
   ASSERT_TRUE(record) << agent.process().log();
   EXPECT_EQ(record->outcome().victim().name(), "leak");
   EXPECT_GT(record->decision().considered(0).sample().growth_bytes(), mib(4).count);
+}
+
+// The agent is stopped far from every threshold, before the leak begins. Each trial has an agent of
+// its own, because the list is only made again every 10 s.
+TEST(GuardTrial, TheLeakerWhileTheAgentWasStoppedBeforeMemoryWasShort) {
+  ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
+  const int wanted = trials(2);
+  for (int trial = 0; trial < wanted; ++trial) {
+    const Node node;
+    const Hog keep(node.scratch, node.path("keep"), kKept);
+    const Hog large(node.scratch, node.path("large"), mib(24));
+    Hog leak(node.scratch, node.path("leak"), mib(8));
+    AgentRun agent(node.config("none", "ranking: kubelet+growth\n"));
+    ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+    ASSERT_TRUE(agent.process().wait_for_log("what=standing", SystemClock().now() + kPatience))
+        << agent.process().log();
+    ASSERT_TRUE(stop(agent.process().pid()));
+    leak.leak(kCritical - kKept - mib(32), kPace);
+    EXPECT_TRUE(was_killed(leak)) << trial;
+    EXPECT_TRUE(large.alive() && keep.alive());
+    EXPECT_EQ(node.oom_kills(), 0U);
+    ASSERT_EQ(::kill(agent.process().pid(), SIGCONT), 0);
+    const auto record = agent.wait_record([](const v1::Record& each) {
+      return each.has_outcome() && each.decision().reason() == v1::Decision::GUARD_SHOT;
+    });
+    ASSERT_TRUE(record) << agent.process().log();
+    EXPECT_EQ(record->outcome().victim().name(), "leak");
+    EXPECT_EQ(record->outcome().state(), v1::KillProgress::RELEASED);
+    EXPECT_EQ(count(agent.process().log(), "what=killed"), 1U);
+  }
+  std::printf("calm: %d trials\n", wanted);
 }
 
 // Without a list, the guard kills no process, even with the agent stopped past the critical line.

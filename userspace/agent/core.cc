@@ -229,6 +229,7 @@ void Core::time_passed() {
   const Wake recheck{WakeSource::recheck, now, {}, {}};
   if (preparation_.pre_rank(now)) round_.run(recheck);
   preparation_.sample_for_growth(now);
+  preparation_.prepare_guard(now);
   if (scheduler_.deadline_due(now)) round_.run(Wake{WakeSource::deadline, now, {}, {}});
   const bool pass_due = is_due(reporter_.next_pass(), now);
   if (pass_due) reporter_.begin_pass(now);

@@ -5,15 +5,10 @@
 #include <cstring>
 #include <utility>
 
-#include "actuators/members.h"
-#include "kernel/process_ref.h"
 #include "policy/eviction_notice.h"
 
 namespace forestall::agent {
 namespace {
-
-// Processes of one workload that are sized to find the largest.
-constexpr std::size_t kProcessesMax = 256;
 
 static_assert(policy::kGuardSubjectsMax == ABI_GUARD_STANDING, "each order has a slot");
 
@@ -49,18 +44,6 @@ Bytes bytes(std::uint64_t count) {
   return Bytes{static_cast<std::int64_t>(count)};
 }
 
-// The largest first: they hold the memory, and a list has room for a limited number.
-std::vector<pid_t> largest_first(std::vector<pid_t> pids) {
-  if (pids.size() > kProcessesMax) pids.resize(kProcessesMax);
-  if (pids.size() < 2) return pids;
-  std::vector<std::pair<std::uint64_t, pid_t>> sized;
-  sized.reserve(pids.size());
-  for (const pid_t pid : pids) sized.emplace_back(kernel::resident_pages(pid), pid);
-  std::ranges::sort(sized, std::greater<>());
-  std::ranges::transform(sized, pids.begin(), &std::pair<std::uint64_t, pid_t>::second);
-  return pids;
-}
-
 // Of the whole workload, right before its first process was signalled. Where the BPF program could
 // not read it: what was expected when it was listed.
 Bytes usage_at_kill(const abi_guard_report& report) {
@@ -79,15 +62,29 @@ void GuardController::evaluated(const Config& config, const Record& record,
                                 const VictimCache& victim_cache, const GrowthWatch& growth) {
   const MonotonicTime now = parts_.clock.now();
   const bool on = config.guard && !config.dry_run && protects_;
-  if (!on || policy::guard_orders(config, record.observation).empty()) {
-    if (due_) disarm();
+  if (!on) {
+    if (due_ || standing_.in_force()) disarm();
     return;
   }
+  if (policy::guard_orders(config, record.observation).empty()) {
+    if (due_) withdraw();
+    standing_.evaluated(config, record);
+    return;
+  }
+  standing_.short_of_memory(record.observation.kills);
   if (due_ && now < *due_ && same_kills(kills_, record.observation.kills)) {
     if (report_due_ && *report_due_ <= now) report_armed(now, /*waited=*/false);
     return;
   }
   refresh(config, record, victim_cache, growth, now);
+}
+
+std::optional<MonotonicTime> GuardController::next_due() const {
+  std::optional<MonotonicTime> next = due_;
+  for (const auto& due : {report_due_, standing_.evaluation_due()}) {
+    if (due && (!next || *due < *next)) next = due;
+  }
+  return next;
 }
 
 void GuardController::ranked() {
@@ -97,7 +94,7 @@ void GuardController::ranked() {
 // Userspace approves by them, and the BPF programs check again before each signal. While the
 // programs do not have all of them, there is no list.
 void GuardController::protect(const std::shared_ptr<const actuators::ProtectedGroups>& groups) {
-  never_kill_.protect(groups);
+  approval_.protect(groups);
   std::vector<kernel::GuardProtected> protected_groups;
   for (const actuators::ProtectedGroup& group : groups->all()) {
     protected_groups.push_back({group.cgroup, group.with_descendants});
@@ -112,6 +109,13 @@ void GuardController::protect(const std::shared_ptr<const actuators::ProtectedGr
 
 void GuardController::disarm() {
   parts_.guard.disarm();
+  standing_.withdraw();
+  withdraw();
+}
+
+// The regular lists.
+void GuardController::withdraw() {
+  static_cast<void>(parts_.guard.arm({}));
   due_.reset();
   armed_.clear();
   report_due_.reset();
@@ -244,38 +248,12 @@ std::vector<abi_guard_victim> GuardController::approve(const policy::GuardOrder&
   for (const policy::GuardVictim& victim : order.victims) {
     if (victims.size() >= ABI_GUARD_VICTIMS) break;
     const Workload& workload = order.considered[victim.candidate].sample.workload;
-    if (!add_processes(workload, victim, victims)) break;
+    if (approval_.add_processes(workload, victim.group, victim.expected, ABI_GUARD_VICTIMS,
+                                victims) == Approved::none) {
+      break;
+    }
   }
   return victims;
-}
-
-// Each process by pidfd, so that all that is read belongs to one process. False: it has processes
-// and none could be approved. The list then ends before it, because the guard must not kill the
-// next workload in its place.
-bool GuardController::add_processes(const Workload& workload, const policy::GuardVictim& victim,
-                                    std::vector<abi_guard_victim>& out) {
-  const auto directory = parts_.tree.open(workload.path);
-  if (!directory.ok() || directory->id() != workload.cgroup) return true;
-  auto members = actuators::members_of(*directory, never_kill_);
-  if (!members.ok()) return true;  // removed
-  std::erase_if(members->present, [&](pid_t pid) {
-    return std::ranges::binary_search(members->protected_pids, pid);
-  });
-  const bool has_processes = !members->present.empty() || members->unlisted;
-  const std::size_t before = out.size();
-  Bytes expected = victim.expected;  // of the workload: reported with its first process
-  for (const pid_t pid : largest_first(std::move(members->present))) {
-    if (out.size() >= ABI_GUARD_VICTIMS) break;
-    const auto process = kernel::ProcessRef::open(pid);
-    if (!process.ok()) continue;
-    if (!never_kill_.why_not(process->id(), process->kernel_thread()).empty()) continue;
-    auto identified = parts_.guard.identify(pid, workload.cgroup);
-    if (!identified.ok() || !process->send_signal(0).ok()) continue;
-    identified->group = victim.group;
-    identified->expected = static_cast<__u64>(std::exchange(expected, Bytes{0}).count);
-    out.push_back(*identified);
-  }
-  return out.size() > before || !has_processes;
 }
 
 // Logs the next victim when it changes.
@@ -295,11 +273,12 @@ void GuardController::report_listed(const Kept& kept) {
 
 void GuardController::report(const abi_guard_report& report) {
   exports::LogLine line("guard");
-  const auto kept = kept_.find(CgroupId{report.cgroup});
+  const policy::GuardOrder* order = order_of(report);
   line.field("what", kind_word(report.kind))
-      .field("subject", report.cgroup == 0    ? std::string("node")
-                        : kept != kept_.end() ? kept->second.order.path
-                                              : std::to_string(report.cgroup))
+      .field("list", report.slot == ABI_GUARD_STANDING ? "standing" : "regular")
+      .field("subject", report.cgroup == 0 ? std::string("node")
+                        : order != nullptr ? order->path
+                                           : std::to_string(report.cgroup))
       .field("usage", bytes(report.usage))
       .field("line", bytes(report.line))
       .field("after_us", Duration(static_cast<std::int64_t>(report.at_ns - report.crossed_ns)))
@@ -314,10 +293,18 @@ void GuardController::report(const abi_guard_report& report) {
   parts_.log.write(exports::LogLevel::warning, line);
 }
 
-std::optional<KillRequest> GuardController::request_of(const abi_guard_report& report) const {
+// The order that the report's list was made of; null: it is not known any more.
+const policy::GuardOrder* GuardController::order_of(const abi_guard_report& report) const {
+  if (report.slot == ABI_GUARD_STANDING) return standing_.order();
   const auto kept = kept_.find(CgroupId{report.cgroup});
-  if (kept == kept_.end()) return std::nullopt;
-  const policy::GuardOrder& order = kept->second.order;
+  return kept == kept_.end() ? nullptr : &kept->second.order;
+}
+
+std::optional<KillRequest> GuardController::request_of(const abi_guard_report& report) const {
+  const policy::GuardOrder* found = order_of(report);
+  if (found == nullptr) return std::nullopt;
+  const policy::GuardOrder& order = *found;
+  const Record& made_from = report.slot == ABI_GUARD_STANDING ? standing_.made_from() : made_from_;
   const auto victim = std::ranges::find_if(order.considered, [&](const Candidate& candidate) {
     return candidate.sample.workload.cgroup == CgroupId{report.victim.cgroup};
   });
@@ -327,11 +314,11 @@ std::optional<KillRequest> GuardController::request_of(const abi_guard_report& r
   // The stages are those of the completion: the guard's own times are in its line of the log.
   const MonotonicTime now = parts_.clock.now();
   request.stages = {now, now, now, now};
-  request.observation = made_from_.observation;
+  request.observation = made_from.observation;
   request.set_crossing(order.cgroup, bytes(report.usage),
                        from_ns(static_cast<std::int64_t>(report.crossed_ns)));
   Decision& decision = request.decision;
-  decision = made_from_.decision;
+  decision = made_from.decision;
   decision.driving.reset();
   for (std::size_t i = 0; i < decision.evidence.size() && !decision.driving; ++i) {
     const Evidence& evidence = decision.evidence[i];
@@ -351,8 +338,10 @@ std::optional<KillRequest> GuardController::request_of(const abi_guard_report& r
 
 std::vector<KillRequest> GuardController::take_kills() {
   std::vector<KillRequest> kills;
+  bool stood = false;
   parts_.guard.drain([&](const abi_guard_report& found) {
     report(found);
+    stood = stood || found.slot == ABI_GUARD_STANDING;
     if (found.kind != ABI_GUARD_KILLED) return;
     const auto same = std::ranges::find_if(kills, [&](const KillRequest& kill) {
       return kill.victim().workload.cgroup == CgroupId{found.victim.cgroup};
@@ -368,6 +357,7 @@ std::vector<KillRequest> GuardController::take_kills() {
     }
   });
   ranked();  // the lists were made without these kills
+  if (stood) standing_.withdraw();
   return kills;
 }
 

@@ -3,8 +3,8 @@
 //
 // A list contains what the policy would decide. It is at most a second older than the last
 // evaluation and expires after three seconds. So the guard of a stopped agent acts for that time;
-// an agent that ended leaves no guard. Outside of the warning zone, in a dry run, and while enough
-// memory is pending release, there is no list.
+// an agent that ended leaves no guard. In a dry run and while enough memory is pending release
+// there is no list. Outside of the warning zone there is the standing list (standing_guard.h).
 //
 // A list is made from the samples of the pre-ranked list (victim_cache.h), each time that one is
 // made. So the guard's victim is the loop's, growth included, and no workload is sampled twice. The
@@ -25,7 +25,9 @@
 #include "actuators/ladder.h"
 #include "actuators/never_kill.h"
 #include "agent/growth_watch.h"
+#include "agent/guard_approval.h"
 #include "agent/kill_request.h"
+#include "agent/standing_guard.h"
 #include "agent/victim_cache.h"
 #include "base/clock.h"
 #include "exports/log.h"
@@ -51,28 +53,28 @@ class LoopGuard {
   // withdraws them when there is nothing to guard. Costs nothing outside of the zone.
   // `victim_cache` and `growth` are those of the evaluation.
   virtual void evaluated(const Config&, const Record&, const VictimCache&, const GrowthWatch&) {}
+  // The loop is about to kill for a threshold: the guard's list for a stopped loop is withdrawn.
+  // False: it has fired, and its report is to be taken first.
+  [[nodiscard]] virtual bool claim() { return true; }
   // The pre-ranked list is new: if there is a guard list, an evaluation is due at once.
   virtual void ranked() {}
   // The cgroups of the protected workloads: no process with a thread in one of them is approved.
   virtual void protect(const std::shared_ptr<const actuators::ProtectedGroups>&) {}
   // Another configuration: the lists are void.
   virtual void disarm() {}
-  // When evaluated() has to be called at the latest; nothing: no list is in force.
+  // When evaluated() has to be called at the latest; nothing: no list needs it.
   [[nodiscard]] virtual std::optional<MonotonicTime> next_due() const { return std::nullopt; }
+  // When prepare() is due; nothing: there is nothing to prepare.
+  [[nodiscard]] virtual std::optional<MonotonicTime> preparation_due() const {
+    return std::nullopt;
+  }
+  // A turn of the work for a list that is needed while memory is not short.
+  virtual void prepare(const Config&) {}
   // Polls readable when there are reports; -1: never.
   [[nodiscard]] virtual int fd() const { return -1; }
   // Logs every report since the last call. Returns the kills, one for each workload; their usage is
   // that right before the first signal.
   [[nodiscard]] virtual std::vector<KillRequest> take_kills() { return {}; }
-};
-
-// What the guard's controller works with. The caller owns all of it and outlives the controller.
-struct GuardParts {
-  kernel::GuardPrograms& guard;
-  const kernel::CgroupTree& tree;
-  sources::Observer& observer;
-  const Clock& clock;
-  exports::Log& log;
 };
 
 class GuardController final : public LoopGuard {
@@ -83,16 +85,21 @@ class GuardController final : public LoopGuard {
   static constexpr Duration kClockStart = std::chrono::milliseconds(20);
 
   explicit GuardController(const GuardParts& parts)
-      : parts_(parts), never_kill_(actuators::NeverKill::of_this_process()) {}
+      : parts_(parts),
+        approval_(parts.guard, parts.tree),
+        standing_({parts.guard, parts.tree, parts.observer, parts.clock, parts.log}, approval_) {}
 
   void evaluated(const Config& config, const Record& record, const VictimCache& victim_cache,
                  const GrowthWatch& growth) override;
+  [[nodiscard]] bool claim() override { return standing_.claim(); }
   void ranked() override;
   void protect(const std::shared_ptr<const actuators::ProtectedGroups>& groups) override;
   void disarm() override;
-  [[nodiscard]] std::optional<MonotonicTime> next_due() const override {
-    return report_due_ ? std::min(report_due_, due_) : due_;
+  [[nodiscard]] std::optional<MonotonicTime> next_due() const override;
+  [[nodiscard]] std::optional<MonotonicTime> preparation_due() const override {
+    return standing_.preparation_due();
   }
+  void prepare(const Config& config) override { standing_.work(config); }
   [[nodiscard]] int fd() const override { return parts_.guard.fd(); }
   [[nodiscard]] std::vector<KillRequest> take_kills() override;
 
@@ -108,8 +115,6 @@ class GuardController final : public LoopGuard {
   [[nodiscard]] bool take_samples(const Config& config, const VictimCache& victim_cache,
                                   MonotonicTime now, Observation& observation) const;
   [[nodiscard]] std::vector<abi_guard_victim> approve(const policy::GuardOrder& order);
-  [[nodiscard]] bool add_processes(const Workload& workload, const policy::GuardVictim& victim,
-                                   std::vector<abi_guard_victim>& out);
   [[nodiscard]] static std::optional<kernel::GuardList> list_of(const Kept& kept,
                                                                 const kernel::CgroupDir* subject,
                                                                 std::optional<Bytes> line,
@@ -119,10 +124,13 @@ class GuardController final : public LoopGuard {
   void report_armed(MonotonicTime now, bool waited);
   void report_listed(const Kept& kept);
   void report(const abi_guard_report& report);
+  void withdraw();
+  [[nodiscard]] const policy::GuardOrder* order_of(const abi_guard_report& report) const;
   [[nodiscard]] std::optional<KillRequest> request_of(const abi_guard_report& report) const;
 
   const GuardParts parts_;
-  actuators::NeverKill never_kill_;
+  GuardApproval approval_;
+  StandingGuard standing_;
   bool protects_ = true;  // the programs have the protected groups
   std::optional<MonotonicTime> due_;
   std::vector<KillProgress> kills_;          // when the lists were made

@@ -35,6 +35,10 @@ bool KillController::claim() {
 }
 
 bool KillController::signal(const Decision& decision) {
+  if (!parts_.guard.claim()) {
+    parts_.scheduler.set_retry(parts_.clock.now() + kWatchdogRetry);
+    return false;
+  }
   if (!claim()) return false;
   mark_managed_oom(decision);
   kills_.signal(decision);

@@ -6,9 +6,11 @@
 namespace forestall::agent {
 
 std::optional<MonotonicTime> PreparationController::next_due() const {
-  const auto ranking = parts_.victim_cache.next_due();
-  const auto sampling = parts_.growth.next_due();
-  return ranking && sampling ? std::min(ranking, sampling) : ranking ? ranking : sampling;
+  std::optional<MonotonicTime> next = parts_.victim_cache.next_due();
+  for (const auto& due : {parts_.growth.next_due(), parts_.agent.guard.preparation_due()}) {
+    if (due && (!next || *due < *next)) next = due;
+  }
+  return next;
 }
 
 bool PreparationController::pre_rank(MonotonicTime now) {
@@ -34,6 +36,13 @@ void PreparationController::sample_for_growth(MonotonicTime now) {
   } else {
     parts_.growth.stop();
   }
+}
+
+void PreparationController::prepare_guard(MonotonicTime now) {
+  const auto due = parts_.agent.guard.preparation_due();
+  if (!due || *due > now) return;
+  const exports::LoopWorkScope work_scope(parts_.agent.counts->work, exports::LoopWork::guard);
+  parts_.agent.guard.prepare(parts_.config);
 }
 
 void PreparationController::rechecked() {

@@ -34,12 +34,14 @@ class PreparationController {
  public:
   explicit PreparationController(const PreparationParts& parts) : parts_(parts) {}
 
-  // When pre_rank() or sample_for_growth() is due.
+  // When pre_rank(), sample_for_growth() or prepare_guard() is due.
   [[nodiscard]] std::optional<MonotonicTime> next_due() const;
   // Ranks for a turn, if that is due. True: an evaluation has to begin the next list.
   [[nodiscard]] bool pre_rank(MonotonicTime now);
   // Samples the workloads for a turn, if that is due.
   void sample_for_growth(MonotonicTime now);
+  // Works for a turn on the guard's standing list, if that is due.
+  void prepare_guard(MonotonicTime now);
   // The tree was rechecked and evaluated: while no memory is short, a sampling begins.
   void rechecked();
 

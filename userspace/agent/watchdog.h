@@ -96,9 +96,13 @@ class Watchdog final : public LoopWatchdog {
                                                   Duration patience = kPatience);
   ~Watchdog() override;
 
-  // `fired` returns how often the guard in the kernel has fired. The loop and the thread call it,
-  // until the end of this object. To be set before the first post().
-  void defer_to_guard(std::function<std::uint64_t()> fired) { guard_fired_ = std::move(fired); }
+  // `fired` returns how often the guard in the kernel has fired; the loop and the thread call it.
+  // The thread calls `postpone` before it kills: the guard has to wait for that memory. Both until
+  // the end of this object. To be set before the first post().
+  void defer_to_guard(std::function<std::uint64_t()> fired, std::function<void()> postpone = {}) {
+    guard_fired_ = std::move(fired);
+    postpone_guard_ = std::move(postpone);
+  }
   void post(std::vector<Order> orders, MonotonicTime until) override;
   void withdraw() override;
   void evaluated() override { evaluations_.fetch_add(1, std::memory_order_relaxed); }
@@ -146,6 +150,7 @@ class Watchdog final : public LoopWatchdog {
   const UniqueFd changed_;                      // wakes the thread
   const UniqueFd fired_;                        // wakes the loop
   std::function<std::uint64_t()> guard_fired_;  // none: there is no guard
+  std::function<void()> postpone_guard_;        // with guard_fired_
   std::atomic<std::uint64_t> evaluations_{0};
   std::atomic<std::int64_t> next_evaluation_ns_{INT64_MAX};
   std::atomic<bool> stopping_{false};

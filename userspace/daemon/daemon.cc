@@ -24,6 +24,9 @@
 namespace forestall::daemon {
 namespace {
 
+// While the memory of the watchdog's victim comes back, the guard's standing list does not fire.
+constexpr Duration kAfterWatchdog = std::chrono::seconds(10);
+
 using exports::LogLevel;
 using exports::LogLine;
 
@@ -204,7 +207,9 @@ Result<void> run(const DaemonOptions& options, const intake::LoadedConfig& loade
   parts.watchdog =
       TRY(agent::Watchdog::create(host.tree, parts.clock, host.in_use(Feature::sched_fifo)));
   if (host.guard) {
-    parts.watchdog->defer_to_guard([&host] { return host.guard->counts().crossings; });
+    parts.watchdog->defer_to_guard(
+        [&host] { return host.guard->counts().crossings; },
+        [&host] { host.guard->postpone_standing(SystemClock().now() + kAfterWatchdog); });
   }
   warm_up(parts, log, records);
   log_start(log, host, config, options.config_origin);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +27,8 @@ constexpr Bytes kThreshold = mib(250);
 // kernel must act, on any slow or busy host.
 constexpr Bytes kPastLine = mib(48);
 constexpr Bytes kPace = mib(8);
+// For the list of a calm agent, and for the record of its kill.
+constexpr Duration kListed = std::chrono::seconds(90);
 
 std::vector<Pod> three_pods() {
   return {{"database", 1000, mib(256), mib(128)},
@@ -141,6 +144,31 @@ TEST(Node, LeakBesidePageCache) {
 }
 TEST(Node, LeakBesidePageCacheWithoutBpf) {
   leak_beside_page_cache({"bpf"});
+}
+
+// The guard's standing list: no other exists so far from every threshold.
+TEST(Node, ALeakThatBeginsWhileTheAgentIsStopped) {
+  PodNode node(Driver::cgroupfs, {{"calm", 10, mib(64), mib(96)}, {"leak", 10, mib(64), mib(16)}});
+  const std::uint64_t before = kernel_oom_kills();
+  const std::string config = fmt::format(
+      "untilOom: {{available: {}Mi}}\nmanifest: manifest.yaml\nguard: on\n"
+      "ranking: kubelet+growth\n",
+      kThreshold.count >> 20);
+  const auto agent = guard(node, config);
+  ASSERT_FALSE(agent->failure()) << agent->failure()->text();
+  ASSERT_TRUE(agent->process().wait_for_log("what=standing", SystemClock().now() + kListed))
+      << agent->process().log();
+  ASSERT_EQ(::kill(agent->process().pid(), SIGSTOP), 0);
+  // Past the guard's line, which is at half of the threshold.
+  leak(node, Bytes{kThreshold.count / 2} + mib(16));
+  EXPECT_TRUE(node.hog("leak").child().wait_exit());
+  EXPECT_THAT(node.dead(), ElementsAre("leak"));
+  EXPECT_EQ(kernel_oom_kills(), before);
+  ASSERT_EQ(::kill(agent->process().pid(), SIGCONT), 0);
+  const auto record = agent->wait_kill(kListed);
+  ASSERT_TRUE(record) << agent->process().log();
+  EXPECT_EQ(record->decision().reason(), v1::Decision::GUARD_SHOT);
+  EXPECT_EQ(record->outcome().victim().name(), "leak");
 }
 
 TEST(Node, SeveralPodsAllocatingAtOnce) {

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/standing_guard.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "agent/sampling_turn.h"
+#include "base/parse.h"
+#include "bpf/abi/watch.h"
+#include "exports/log_line.h"
+
+namespace forestall::agent {
+namespace {
+
+constexpr Duration kListInterval = std::chrono::seconds(10);
+// After workloads have come or gone.
+constexpr Duration kChangedInterval = std::chrono::seconds(1);
+// Memory is used between the reading of the node's file and that of the programs.
+constexpr Bytes kAvailableSlack = mib(64);
+// A balloon seldom changes, and what it hides from the programs stays hidden until it does.
+constexpr Duration kNodeDiffers = std::chrono::minutes(10);
+// A preparation is followed by so many times its length without one.
+constexpr int kPreparationRest = 500;
+constexpr Duration kRestMax = std::chrono::seconds(30);
+// What was read longer ago is not published: the agent may have been stopped.
+constexpr Duration kPreparationAge = std::chrono::seconds(5);
+// With more workloads, each has fewer processes in the list.
+constexpr std::size_t kManyWorkloads = ABI_STANDING_PROCESSES / ABI_GUARD_VICTIMS;
+constexpr std::size_t kFewProcesses = ABI_STANDING_PROCESSES / ABI_STANDING_WORKLOADS;
+// Differences in a row after which the node has no list for a time.
+constexpr int kNodeDiffersMax = 3;
+
+// As Observer::add_some_workloads() takes it.
+std::string_view scope_of(const policy::StandingSubject& subject) {
+  return subject.cgroup == CgroupId{} ? std::string_view() : std::string_view(subject.path);
+}
+
+Duration rest_after(Duration took, Duration at_least) {
+  return std::max(at_least, std::min(took * kPreparationRest, kRestMax));
+}
+
+__u64 as_amount(std::optional<Bytes> bytes) {
+  return static_cast<__u64>(std::max<std::int64_t>(bytes.value_or(Bytes{0}).count, 0));
+}
+
+// Whether it lies in another workload of the list.
+bool is_nested(std::string_view path, const policy::StandingOrder& order) {
+  return std::ranges::any_of(order.workloads, [&](const policy::StandingWorkload& each) {
+    const std::string& other = order.considered[each.candidate].sample.workload.path;
+    return other != path && path_is_within(path, other);
+  });
+}
+
+}  // namespace
+
+void StandingGuard::evaluated(const Config& config, const Record& record) {
+  const bool node_counts = parts_.clock.now() >= node_differs_until_;
+  auto subject = policy::standing_subject(config, record.observation, node_counts);
+  if (!subject) return withdraw();
+  if (in_force() && published_->order.cgroup != subject->cgroup) withdraw();
+  if (subject_ && subject_->cgroup != subject->cgroup) {
+    preparation_.reset();
+    prepared_.reset();
+  }
+  subject_ = std::move(subject);
+  kills_ = record.observation.kills;
+  if (prepared_) publish(config, record, *subject_);
+}
+
+void StandingGuard::short_of_memory(const std::vector<KillProgress>& kills) {
+  subject_.reset();
+  preparation_.reset();
+  prepared_.reset();
+  postpone();
+  const bool killing = std::ranges::any_of(kills, [](const KillProgress& kill) {
+    return kill.state == KillState::in_flight || kill.state == KillState::terminating;
+  });
+  if (killing) withdraw();
+}
+
+void StandingGuard::postpone() {
+  parts_.guard.postpone_standing(parts_.clock.now() + kPostponed);
+}
+
+bool StandingGuard::claim() {
+  postpone();
+  withdraw();
+  return !parts_.guard.standing_has_fired();
+}
+
+void StandingGuard::withdraw() {
+  subject_.reset();
+  preparation_.reset();
+  prepared_.reset();
+  if (!in_force()) return;
+  published_->in_force = false;
+  parts_.guard.withdraw_standing();
+  reported_ = false;
+  due_ = rested_at_;
+}
+
+std::optional<MonotonicTime> StandingGuard::preparation_due() const {
+  if (!subject_ || prepared_) return std::nullopt;
+  if (preparation_) return preparation_->began;
+  const bool changed = changes_ != parts_.observer.workload_changes();
+  return changed ? std::min(rested_at_, due_) : due_;
+}
+
+std::optional<MonotonicTime> StandingGuard::evaluation_due() const {
+  return prepared_ ? std::optional(prepared_->began) : std::nullopt;
+}
+
+void StandingGuard::work(const Config& config) {
+  const MonotonicTime began = parts_.clock.now();
+  const std::uint64_t changes = parts_.observer.workload_changes();
+  if (preparation_ &&
+      (preparation_->changes != changes || began - preparation_->began > kPreparationAge)) {
+    return abandon(began);
+  }
+  if (!preparation_) {
+    preparation_.emplace();
+    preparation_->began = began;
+    preparation_->changes = changes;
+  }
+  work_for_a_turn(config, *preparation_);
+  const MonotonicTime ended = parts_.clock.now();
+  preparation_->took += ended - began;
+  const bool more =
+      !preparation_->sampled || preparation_->next_workload < preparation_->order.workloads.size();
+  if (more) return;
+  due_ = ended + rest_after(preparation_->took, kListInterval);
+  rested_at_ = ended + rest_after(preparation_->took, kChangedInterval);
+  changes_ = preparation_->changes;
+  prepared_ = std::exchange(preparation_, std::nullopt);
+}
+
+// Workloads have come or gone meanwhile, or it took too long.
+void StandingGuard::abandon(MonotonicTime now) {
+  due_ = rested_at_ = now + rest_after(preparation_->took, kChangedInterval);
+  preparation_.reset();
+}
+
+void StandingGuard::work_for_a_turn(const Config& config, Preparation& preparation) {
+  if (preparation.sampled) return approve_next(preparation);
+  if (sample_for_a_turn(parts_.clock, parts_.observer, preparation.read, scope_of(*subject_),
+                        preparation.next_sample)) {
+    return;
+  }
+  preparation.sampled = true;
+  preparation.changes = parts_.observer.workload_changes();  // its last turn dropped what is gone
+  preparation.read.kills = kills_;
+  preparation.order = policy::standing_order(config, *subject_, preparation.read);
+  auto& workloads = preparation.order.workloads;
+  if (workloads.size() > ABI_STANDING_WORKLOADS) workloads.resize(ABI_STANDING_WORKLOADS);
+}
+
+void StandingGuard::approve_next(Preparation& preparation) {
+  if (preparation.next_workload == preparation.order.workloads.size()) return;
+  const policy::StandingWorkload& listed = preparation.order.workloads[preparation.next_workload++];
+  const Candidate& candidate = preparation.order.considered[listed.candidate];
+  const Workload& workload = candidate.sample.workload;
+  const auto directory = parts_.tree.open(workload.path);
+  if (!directory.ok() || directory->id() != workload.cgroup) return;
+  const auto memcg = parts_.guard.memcg_of(directory->fd(), workload.cgroup);
+  if (!memcg.ok()) return;
+  kernel::StandingGuardList& list = preparation.list;
+  abi_standing_workload entry{};
+  entry.memcg = memcg->address;
+  entry.held = as_amount(memcg->held);
+  entry.cgroup = workload.cgroup.inode;
+  entry.working_set = as_amount(candidate.sample.working_set());
+  entry.request = as_amount(Bytes{candidate.key.request});
+  entry.priority = candidate.key.priority;
+  entry.first = static_cast<__u16>(list.processes.size());
+  const std::size_t processes =
+      preparation.order.workloads.size() > kManyWorkloads ? kFewProcesses : ABI_GUARD_VICTIMS;
+  const std::size_t room =
+      std::min<std::size_t>(list.processes.size() + processes, ABI_STANDING_PROCESSES);
+  // Without an approved process it is listed, so that none is killed in its place.
+  if (listed.killable) {
+    const auto group = static_cast<std::uint32_t>(list.workloads.size());
+    if (approval_.add_processes(workload, group, *candidate.sample.working_set(), room,
+                                list.processes) == Approved::all) {
+      entry.flags |= ABI_STANDING_WHOLE;
+    }
+  }
+  if (is_nested(workload.path, preparation.order)) entry.flags |= ABI_STANDING_NESTED;
+  entry.count = static_cast<__u8>(list.processes.size() - entry.first);
+  list.workloads.push_back(entry);
+}
+
+// False: the programs cannot count the node's memory, or find another MemAvailable than its file.
+bool StandingGuard::place(const policy::StandingSubject& subject, const NodeSample& node,
+                          kernel::StandingGuardList& list) {
+  if (subject.cgroup != CgroupId{}) {
+    list.usage = subject.capacity - subject.available;
+    list.line = subject.capacity - subject.line;
+    list.limit = subject.capacity;
+    list.inactive_file = subject.inactive_file;
+    return true;
+  }
+  const auto usage = parts_.guard.usage(CgroupId{});
+  const bool counts =
+      usage.ok() && usage->available && node.kernel_available &&
+      std::abs((*usage->available - *node.kernel_available).count) <= kAvailableSlack.count;
+  node_differs_ = counts ? 0 : node_differs_ + 1;
+  if (!counts) return false;
+  list.usage = *usage->taken;
+  list.line = Bytes{static_cast<std::int64_t>(abi_node_taken(as_amount(subject.line)))};
+  return true;
+}
+
+// What cannot be published leaves the list in force as it is: it was right when it was made.
+void StandingGuard::publish(const Config& config, const Record& record,
+                            const policy::StandingSubject& subject) {
+  Preparation prepared = *std::exchange(prepared_, std::nullopt);
+  const MonotonicTime now = parts_.clock.now();
+  if (now - prepared.began > kPreparationAge) return;
+  kernel::StandingGuardList& list = prepared.list;
+  std::optional<kernel::CgroupDir> directory;
+  if (subject.cgroup != CgroupId{}) {
+    auto opened = parts_.tree.open(subject.path);
+    if (!opened.ok() || opened->id() != subject.cgroup) return withdraw();
+    list.subject_fd = directory.emplace(std::move(*opened)).fd();
+  }
+  list.subject = subject.cgroup;
+  list.expires = now + kExpiry;
+  list.by_growth = config.ranking == Ranking::kubelet_growth;
+  if (list.workloads.empty()) return withdraw();
+  if (!place(subject, record.observation.node, list)) {
+    if (node_differs_ < kNodeDiffersMax) return;
+    node_differs_until_ = now + kNodeDiffers;
+    return withdraw();
+  }
+  const auto stood = parts_.guard.stand(list);
+  if (stood.ok()) return keep(std::move(prepared), record, subject);
+  if (stood.error().code == EBUSY) return;  // its report is about to be taken
+  parts_.log.write(exports::LogLevel::warning,
+                   exports::LogLine("guard").field("problem", stood.error().text()));
+  withdraw();
+}
+
+void StandingGuard::keep(Preparation prepared, const Record& record,
+                         const policy::StandingSubject& subject) {
+  Published published;
+  published.order.cgroup = subject.cgroup;
+  published.order.path = subject.path;
+  published.order.signal = subject.signal;
+  published.order.considered = std::move(prepared.order.considered);
+  published.made_from.observation = record.observation;
+  published.made_from.observation.workloads.reset();
+  published.made_from.decision = record.decision;
+  published.made_from.stages = record.stages;
+  published_ = std::move(published);
+  if (std::exchange(reported_, true)) return;
+  parts_.log.write(exports::LogLevel::info,
+                   exports::LogLine("guard")
+                       .field("what", "standing")
+                       .field("subject", subject.cgroup == CgroupId{} ? "node" : subject.path)
+                       .field("workloads", prepared.list.workloads.size())
+                       .field("processes", prepared.list.processes.size()));
+}
+
+}  // namespace forestall::agent

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the guard's standing list (policy/standing_list.h), for an agent that is stopped or starved
+// while memory is not short: the regular lists exist only near a threshold.
+//
+// A list is made every 10 s, and within a second after workloads have come or gone. While a list
+// takes more than 20 ms, it is made less often, to stay below 0.2 % of a CPU, but every 30 s. It
+// expires after a minute. It is made in turns: workloads are sampled, ranked, and the processes of
+// one are approved at a time; between the turns the loop serves other events. It is published with
+// an evaluation, whose readings place the line, or dropped if that comes late.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "agent/guard_approval.h"
+#include "base/clock.h"
+#include "exports/log.h"
+#include "kernel/cgroup_tree.h"
+#include "kernel/guard.h"
+#include "model/config.h"
+#include "model/kill.h"
+#include "model/record.h"
+#include "policy/guard_list.h"
+#include "policy/standing_list.h"
+#include "sources/observer.h"
+
+namespace forestall::agent {
+
+// What the guard's lists are made with. The caller owns all of it and outlives its users.
+struct GuardParts {
+  kernel::GuardPrograms& guard;
+  const kernel::CgroupTree& tree;
+  sources::Observer& observer;
+  const Clock& clock;
+  exports::Log& log;
+};
+
+// Thread rule: the loop's thread only.
+class StandingGuard {
+ public:
+  static constexpr Duration kExpiry = std::chrono::seconds(60);
+  // While the loop decides itself, which it does at least once a second near a threshold.
+  static constexpr Duration kPostponed = std::chrono::seconds(5);
+
+  // `approval` outlives the object.
+  StandingGuard(const GuardParts& parts, GuardApproval& approval)
+      : parts_(parts), approval_(approval) {}
+
+  // An evaluation found no subject near a threshold: publishes what is prepared.
+  void evaluated(const Config& config, const Record& record);
+  // An evaluation found one: the list stays until it expires, unless a victim is being killed. It
+  // does not fire while evaluations go on, because they may spare a workload for reasons that
+  // the guard does not have.
+  void short_of_memory(const std::vector<KillProgress>& kills);
+  // The loop is about to kill for a threshold. False: the list has fired, and its report is to be
+  // taken first.
+  [[nodiscard]] bool claim();
+  // The list and what is prepared are void. order() stays: the list may have fired.
+  void withdraw();
+
+  // When work() is due; nothing: there is no subject, or a list waits for evaluated().
+  [[nodiscard]] std::optional<MonotonicTime> preparation_due() const;
+  // A turn of the preparation. REQUIRES: preparation_due().
+  void work(const Config& config);
+  // When evaluated() is due; nothing: no list is prepared.
+  [[nodiscard]] std::optional<MonotonicTime> evaluation_due() const;
+
+  [[nodiscard]] bool in_force() const { return published_ && published_->in_force; }
+  // What the last list was made of; null: there was none.
+  [[nodiscard]] const policy::GuardOrder* order() const {
+    return published_ ? &published_->order : nullptr;
+  }
+  // The evaluation that it was published with. REQUIRES: order().
+  [[nodiscard]] const Record& made_from() const { return published_->made_from; }
+
+ private:
+  struct Preparation {
+    MonotonicTime began;
+    std::uint64_t changes = 0;  // Observer::workload_changes() when it began
+    Observation read = {};
+    std::size_t next_sample = 0;
+    bool sampled = false;
+    policy::StandingOrder order = {};
+    std::size_t next_workload = 0;
+    kernel::StandingGuardList list = {};
+    Duration took{0};
+  };
+  struct Published {
+    policy::GuardOrder order;
+    Record made_from;
+    bool in_force = true;
+  };
+
+  void work_for_a_turn(const Config& config, Preparation& preparation);
+  void approve_next(Preparation& preparation);
+  void postpone();
+  void abandon(MonotonicTime now);
+  void publish(const Config& config, const Record& record, const policy::StandingSubject& subject);
+  [[nodiscard]] bool place(const policy::StandingSubject& subject, const NodeSample& node,
+                           kernel::StandingGuardList& list);
+  void keep(Preparation prepared, const Record& record, const policy::StandingSubject& subject);
+
+  const GuardParts parts_;
+  GuardApproval& approval_;
+  std::optional<policy::StandingSubject> subject_;  // of the last evaluation
+  std::vector<KillProgress> kills_;                 // then
+  std::optional<Preparation> preparation_;
+  std::optional<Preparation> prepared_;
+  std::optional<Published> published_;
+  std::uint64_t changes_ = 0;  // as in Preparation, of the last list
+  MonotonicTime due_;          // of the next preparation, if no workload comes or goes
+  MonotonicTime rested_at_;    // the earliest time of the next preparation
+  // Until then the programs count the node's memory otherwise than its file, and cgroups have the
+  // list.
+  MonotonicTime node_differs_until_;
+  int node_differs_ = 0;   // how often in a row it did
+  bool reported_ = false;  // that a list is in force
+};
+
+}  // namespace forestall::agent

@@ -224,6 +224,49 @@ TEST(ManagedOomUnits, AReexecAndALostConnectionAreErrors) {
   EXPECT_THAT(cgroups(*units), ElementsAre("swap /a")) << "as before";
 }
 
+// A local user may send the agent signals, which pass no match of the bus.
+TEST(ManagedOomUnits, SignalsOfAnotherClientAreIgnored) {
+  FakeUnitBus bus({{"a.service", FakeUnit()}, {"b.service", FakeUnit()}});
+  const auto units = connected(bus);
+  ASSERT_TRUE(refreshed(*units));
+  bus.signal_forged("a.service");
+  bus.signal_change("b.service");
+  const auto next = next_signal(*units);
+  ASSERT_TRUE(next) << next.error().text();
+  ASSERT_TRUE(refreshed(*units));
+  EXPECT_THAT(bus.read_units(), ElementsAre("a.service", "b.service", "b.service"));
+  bus.signal_reexec();
+  EXPECT_FALSE(next_signal(*units)) << "of the bus itself";
+}
+
+TEST(ManagedOomUnits, OnlyShortPathsOfUnitsAreChanges) {
+  const std::string long_name = std::string(200, '-') + ".service";  // 600 characters of the path
+  FakeUnitBus bus({{long_name, FakeUnit()}, {"b.service", FakeUnit()}});
+  const auto units = connected(bus);
+  ASSERT_TRUE(refreshed(*units));
+  EXPECT_THAT(bus.read_units(), UnorderedElementsAre(long_name, "b.service"));
+  bus.signal_change(long_name);
+  // More paths than are kept are all units.
+  for (int i = 0; i < 1100; ++i) {
+    bus.signal_new_at("/org/freedesktop/systemd1/job/" + std::to_string(i));
+  }
+  bus.signal_change("b.service");
+  ASSERT_TRUE(next_signal(*units));
+  ASSERT_TRUE(refreshed(*units));
+  EXPECT_THAT(bus.read_units(), UnorderedElementsAre(long_name, "b.service", "b.service"));
+}
+
+TEST(ManagedOomUnits, AFloodOfSignalsDuringACallEndsTheConnection) {
+  FakeUnitBus bus({{"a.service", kills_swap("/a")}, {"b.service", kills_swap("/b")}});
+  const auto units = connected(bus);
+  bus.flood(1000);
+  ASSERT_TRUE(refreshed(*units)) << "a few are read";
+  EXPECT_FALSE(units->has_changes());
+  bus.flood(10'000);
+  EXPECT_FALSE(refreshed(*units, /*all=*/true));
+  EXPECT_THAT(cgroups(*units), UnorderedElementsAre("swap /a", "swap /b")) << "as before";
+}
+
 TEST(ManagedOomUnits, AnErrorOfTheConnectionIsNotOneOfTheUnit) {
   FakeUnitBus bus({{"a.service", kills_swap("/a")}});
   const auto units = connected(bus);

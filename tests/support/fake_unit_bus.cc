@@ -22,6 +22,9 @@ namespace {
 constexpr const char* kServedName = "org.freedesktop.systemd1";
 constexpr const char* kServedPath = "/org/freedesktop/systemd1";
 constexpr const char* kServedManager = "org.freedesktop.systemd1.Manager";
+constexpr const char* kServedOwner = ":1.0";
+constexpr const char* kOtherClient = ":1.99";
+constexpr const char* kDriver = "org.freedesktop.DBus";
 constexpr const char* kServedUnits = "/org/freedesktop/systemd1/unit";
 
 struct BusDeleter {
@@ -38,6 +41,35 @@ std::string object_of(const std::string& unit) {
   std::string path(raw);
   std::free(raw);
   return path;
+}
+
+template <typename... Values>
+void emit(sd_bus* bus, const char* sender, const std::string& path, const char* interface,
+          const char* member, const char* types, Values... values) {
+  sd_bus_message* raw = nullptr;
+  if (sd_bus_message_new_signal(bus, &raw, path.c_str(), interface, member) < 0) return;
+  const OwnedMessage signal(raw);
+  sd_bus_message_set_sender(raw, sender);
+  sd_bus_message_append(raw, types, values...);
+  sd_bus_send(bus, raw, nullptr);
+}
+
+void emit_change(sd_bus* bus, const char* sender, const std::string& name) {
+  emit(bus, sender, object_of(name), "org.freedesktop.DBus.Properties", "PropertiesChanged",
+       "sa{sv}as", "org.freedesktop.systemd1.Unit", 0U, 1U, "ActiveState");
+}
+
+void emit_new(sd_bus* bus, const char* sender, const std::string& name, const std::string& path) {
+  emit(bus, sender, kServedPath, kServedManager, "UnitNew", "so", name.c_str(), path.c_str());
+}
+
+void emit_reloaded(sd_bus* bus, const char* sender) {
+  emit(bus, sender, kServedPath, kServedManager, "Reloading", "b", 0);
+}
+
+void emit_reexec(sd_bus* bus, const char* sender) {
+  emit(bus, sender, "/org/freedesktop/DBus", kDriver, "NameOwnerChanged", "sss", kServedName,
+       kServedOwner, "");
 }
 
 int list_units(sd_bus_message* message, FakeUnitBus& systemd) {
@@ -69,6 +101,9 @@ int get_property(sd_bus_message* message, FakeUnitBus& systemd) {
   }
   const std::string_view wanted(property);
   if (wanted == "ManagedOOMSwap") systemd.note_read(name);
+  for (std::size_t left = systemd.take_flood(); left > 0; --left) {
+    emit_change(sd_bus_message_get_bus(message), kOtherClient, name);
+  }
   if (!unit->error.empty()) {
     return sd_bus_reply_method_errorf(message, unit->error.c_str(), "not now");
   }
@@ -92,20 +127,10 @@ int on_call(sd_bus_message* message, void* userdata, sd_bus_error*) {
   const char* member = sd_bus_message_get_member(message);
   const std::string_view name = member == nullptr ? "" : member;
   if (name == "Hello") return sd_bus_reply_method_return(message, "s", ":1.1");
+  if (name == "GetNameOwner") return sd_bus_reply_method_return(message, "s", kServedOwner);
   if (name == "AddMatch" || name == "Subscribe") return sd_bus_reply_method_return(message, "");
   if (name == "ListUnitsByPatterns") return list_units(message, systemd);
   return name == "Get" ? get_property(message, systemd) : 0;
-}
-
-template <typename... Values>
-void emit(sd_bus* bus, const char* sender, const std::string& path, const char* interface,
-          const char* member, const char* types, Values... values) {
-  sd_bus_message* raw = nullptr;
-  if (sd_bus_message_new_signal(bus, &raw, path.c_str(), interface, member) < 0) return;
-  const OwnedMessage signal(raw);
-  sd_bus_message_set_sender(raw, sender);
-  sd_bus_message_append(raw, types, values...);
-  sd_bus_send(bus, raw, nullptr);
 }
 
 }  // namespace
@@ -162,6 +187,16 @@ FakeUnitTable FakeUnitBus::units() const {
 void FakeUnitBus::note_read(const std::string& name) {
   const std::lock_guard lock(mutex_);
   read_.push_back(name);
+}
+
+void FakeUnitBus::flood(std::size_t signals) {
+  const std::lock_guard lock(mutex_);
+  flood_ = signals;
+}
+
+std::size_t FakeUnitBus::take_flood() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(flood_, 0);
 }
 
 std::vector<std::string> FakeUnitBus::read_units() const {
@@ -243,21 +278,16 @@ void FakeUnitBus::serve_connection(UniqueFd connection) {
     }
     for (const auto& [order, name] : orders) {
       switch (order) {
-        case Order::change:
-          emit(raw, kServedName, object_of(name), "org.freedesktop.DBus.Properties",
-               "PropertiesChanged", "sa{sv}as", "org.freedesktop.systemd1.Unit", 0U, 1U,
-               "ActiveState");
-          break;
-        case Order::new_unit:
-          emit(raw, kServedName, kServedPath, kServedManager, "UnitNew", "so", name.c_str(),
-               object_of(name).c_str());
-          break;
-        case Order::reloaded:
-          emit(raw, kServedName, kServedPath, kServedManager, "Reloading", "b", 0);
-          break;
-        case Order::reexec:
-          emit(raw, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
-               "NameOwnerChanged", "sss", kServedName, ":1.0", "");
+        case Order::change: emit_change(raw, kServedOwner, name); break;
+        case Order::new_unit: emit_new(raw, kServedOwner, name, object_of(name)); break;
+        case Order::new_path: emit_new(raw, kServedOwner, "any.service", name); break;
+        case Order::reloaded: emit_reloaded(raw, kServedOwner); break;
+        case Order::reexec: emit_reexec(raw, kDriver); break;
+        case Order::forged:
+          emit_change(raw, kOtherClient, name);
+          emit_new(raw, kOtherClient, name, object_of(name));
+          emit_reloaded(raw, kOtherClient);
+          emit_reexec(raw, kOtherClient);
           break;
       }
     }

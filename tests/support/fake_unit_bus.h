@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -48,6 +49,12 @@ class FakeUnitBus {
   void signal_reloaded() { post(Order::reloaded, ""); }
   // systemd's name on the bus gets another owner, as by a daemon-reexec.
   void signal_reexec() { post(Order::reexec, ""); }
+  // The signals of systemd and of the bus, sent to the client by another one.
+  void signal_forged(const std::string& name) { post(Order::forged, name); }
+  // A new unit's signal with this path.
+  void signal_new_at(const std::string& path) { post(Order::new_path, path); }
+  // So many forged signals come before the next property.
+  void flood(std::size_t signals);
   // Ends the connection, and accepts no other one until accept_again().
   void go_away();
   void accept_again();
@@ -59,9 +66,10 @@ class FakeUnitBus {
   [[nodiscard]] std::optional<FakeUnit> unit(const std::string& name) const;
   [[nodiscard]] FakeUnitTable units() const;
   void note_read(const std::string& name);
+  [[nodiscard]] std::size_t take_flood();
 
  private:
-  enum class Order { change, new_unit, reloaded, reexec };
+  enum class Order { change, new_unit, new_path, reloaded, reexec, forged };
 
   void post(Order order, const std::string& name);
   void serve();
@@ -76,6 +84,7 @@ class FakeUnitBus {
   FakeUnitTable units_;
   std::vector<std::pair<Order, std::string>> orders_;
   std::vector<std::string> read_;
+  std::size_t flood_ = 0;
   bool away_ = false;
   bool closed_ = false;  // because it is away
   bool stop_ = false;

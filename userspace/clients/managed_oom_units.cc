@@ -20,8 +20,15 @@ constexpr const char* kSystemdName = "org.freedesktop.systemd1";
 constexpr const char* kSystemdPath = "/org/freedesktop/systemd1";
 constexpr const char* kSystemdManager = "org.freedesktop.systemd1.Manager";
 constexpr const char* kUnitUnloaded = "org.freedesktop.systemd1.NoSuchUnit";
+constexpr std::string_view kUnitObjects = "/org/freedesktop/systemd1/unit/";
+// Its driver; no client can use this name.
+constexpr const char* kBusName = "org.freedesktop.DBus";
 // More changed units than this are read as all units.
 constexpr std::size_t kChangedMax = 1024;
+// A longer path is not kept.
+constexpr std::size_t kPathMax = 512;
+// Signals that may come while one unit is read, or at once. Any local user can send the agent some.
+constexpr std::uint64_t kQueuedMax = 4096;
 
 constexpr const char* kUnitNew =
     "type='signal',sender='org.freedesktop.systemd1',path='/org/freedesktop/systemd1',"
@@ -80,28 +87,40 @@ Error sd_bus_failure(int code, const std::string& what) {
   return Error{-code, what};
 }
 
+// Of the connection, which the bus itself fills in. The match of a sender's well-known name does
+// not check it: a client may send a signal to the agent alone, which passes no match of the bus.
+std::string_view sender_of(sd_bus_message* signal) {
+  const char* sender = sd_bus_message_get_sender(signal);
+  return sender == nullptr ? "" : sender;
+}
+
 int on_unit_new(sd_bus_message* signal, void* userdata, sd_bus_error*) {
+  auto& units = *static_cast<ManagedOomUnits*>(userdata);
+  if (!units.is_systemd(sender_of(signal))) return 0;
   const char* id = nullptr;
   const char* path = nullptr;
   if (sd_bus_message_read(signal, "so", &id, &path) < 0) return 0;
-  static_cast<ManagedOomUnits*>(userdata)->note_change(path);
+  units.note_change(path);
   return 0;
 }
 
 int on_unit_properties(sd_bus_message* signal, void* userdata, sd_bus_error*) {
-  static_cast<ManagedOomUnits*>(userdata)->note_change(sd_bus_message_get_path(signal));
+  auto& units = *static_cast<ManagedOomUnits*>(userdata);
+  if (units.is_systemd(sender_of(signal))) units.note_change(sd_bus_message_get_path(signal));
   return 0;
 }
 
 int on_reloading(sd_bus_message* signal, void* userdata, sd_bus_error*) {
+  auto& units = *static_cast<ManagedOomUnits*>(userdata);
   int begins = 0;
+  if (!units.is_systemd(sender_of(signal))) return 0;
   if (sd_bus_message_read(signal, "b", &begins) < 0) return 0;
-  static_cast<ManagedOomUnits*>(userdata)->note_reload(begins != 0);
+  units.note_reload(begins != 0);
   return 0;
 }
 
-int on_owner(sd_bus_message*, void* userdata, sd_bus_error*) {
-  static_cast<ManagedOomUnits*>(userdata)->note_restart();
+int on_owner(sd_bus_message* signal, void* userdata, sd_bus_error*) {
+  if (sender_of(signal) == kBusName) static_cast<ManagedOomUnits*>(userdata)->note_restart();
   return 0;
 }
 
@@ -255,11 +274,26 @@ Result<void> ManagedOomUnits::subscribe() {
     code = sd_bus_add_match_async(bus_.get(), nullptr, match, on_signal, nullptr, this);
     if (code < 0) return sd_bus_failure(code, "match signals of systemd");
   }
+  owner_ = TRY(systemd_owner());
   BusError problem;
   code = sd_bus_call_method(bus_.get(), kSystemdName, kSystemdPath, kSystemdManager, "Subscribe",
                             problem.out(), nullptr, nullptr);
   if (code < 0) return problem.error(code, "subscribe to systemd's signals");
   return {};
+}
+
+// A change of it after this call is signalled.
+Result<std::string> ManagedOomUnits::systemd_owner() {
+  BusError problem;
+  sd_bus_message* raw = nullptr;
+  int code = sd_bus_call_method(bus_.get(), kBusName, "/org/freedesktop/DBus", kBusName,
+                                "GetNameOwner", problem.out(), &raw, "s", kSystemdName);
+  const BusMessage reply(raw);
+  if (code < 0) return problem.error(code, "get the owner of systemd's name");
+  const char* owner = nullptr;
+  code = sd_bus_message_read(raw, "s", &owner);
+  if (code < 0) return sd_bus_failure(code, "read the owner of systemd's name");
+  return std::string(owner);
 }
 
 int ManagedOomUnits::fd() const {
@@ -271,15 +305,32 @@ short ManagedOomUnits::events() const {
 }
 
 Result<void> ManagedOomUnits::process() {
+  if (TRY(dispatch(kQueuedMax))) return error("signals come faster than they are read");
+  return {};
+}
+
+// Whether more may be there.
+Result<bool> ManagedOomUnits::dispatch(std::uint64_t most) {
   int done = 1;
-  while (done > 0) done = sd_bus_process(bus_.get(), nullptr);
+  for (; done > 0 && most > 0; --most) done = sd_bus_process(bus_.get(), nullptr);
   if (done < 0) return sd_bus_failure(done, "the connection to D-Bus was lost");
   if (restarted_) return error("systemd left the bus");
+  return done > 0;
+}
+
+// What came while a call waited for its reply.
+Result<void> ManagedOomUnits::take_queued() {
+  std::uint64_t queued = 0;
+  const int code = sd_bus_get_n_queued_read(bus_.get(), &queued);
+  if (code < 0) return sd_bus_failure(code, "sd_bus_get_n_queued_read");
+  if (queued > kQueuedMax) return error(fmt::format("{} signals came during a call", queued));
+  TRY(dispatch(queued));
   return {};
 }
 
 void ManagedOomUnits::note_change(const char* path) {
-  if (path == nullptr) return;
+  const std::string_view object = path == nullptr ? "" : path;
+  if (!object.starts_with(kUnitObjects) || object.size() > kPathMax) return;
   if (changed_.size() >= kChangedMax) {
     all_ = true;
     return;
@@ -337,6 +388,7 @@ Result<void> ManagedOomUnits::refresh(bool all, const std::function<bool()>& sto
   ManagedUnits next;
   for (const auto& [path, listed] : TRY(list())) {
     if (stopping()) return error("the agent stops");
+    TRY(take_queued());
     const auto known = units_.find(path);
     if (!all && known != units_.end() && !changed.contains(path)) {
       next.insert(*known);

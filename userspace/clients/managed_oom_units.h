@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -69,6 +70,7 @@ class ManagedOomUnits {
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
 
   // For the callbacks.
+  [[nodiscard]] bool is_systemd(std::string_view sender) const { return sender == owner_; }
   void note_change(const char* path);
   void note_reload(bool begins) { all_ = all_ || !begins; }
   void note_restart() { restarted_ = true; }
@@ -85,12 +87,16 @@ class ManagedOomUnits {
   ManagedOomUnits(sd_bus* bus, ManagedUnits known);
   [[nodiscard]] Result<void> wait_until_ready();
   [[nodiscard]] Result<void> subscribe();
+  [[nodiscard]] Result<std::string> systemd_owner();
+  [[nodiscard]] Result<bool> dispatch(std::uint64_t most);
+  [[nodiscard]] Result<void> take_queued();
   [[nodiscard]] Result<std::map<std::string, Listed>> list();
   // Nothing: the unit is gone.
   [[nodiscard]] Result<std::optional<ManagedUnit>> read(const std::string& path,
                                                         const Listed& listed);
 
   const std::unique_ptr<sd_bus, BusCloser> bus_;
+  std::string owner_;  // the name of systemd's connection
   ManagedUnits units_;
   std::vector<std::string> problems_;
   std::set<std::string> changed_;  // paths

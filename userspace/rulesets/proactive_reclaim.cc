@@ -22,6 +22,8 @@ constexpr std::int64_t kReclaimPage = 4096;
 constexpr double kProbeCoefficient = 10;
 // An evaluation that is early by this much counts as on time: they are a second apart.
 constexpr nanoseconds kEarly = std::chrono::milliseconds(500);
+// For this long after the last second without a write, the node counts as measured.
+constexpr nanoseconds kNodeMeasured = std::chrono::seconds(3);
 
 double microseconds(nanoseconds time) {
   return std::chrono::duration<double, std::micro>(time).count();
@@ -31,7 +33,7 @@ std::optional<std::int64_t> stall_total(const std::optional<PressureLine>& line)
   return line ? line->total_us : std::nullopt;
 }
 
-// Whether any action reclaimed at `time` or later.
+// Whether any action decided to write at `time` or later, in an earlier evaluation than this one.
 bool has_reclaimed_since(nanoseconds time, const RuleScope& scope) {
   for (const RulesetInstance& each : scope.config.program.order()) {
     const auto known = scope.state.rulesets.find(each.id);
@@ -40,7 +42,8 @@ bool has_reclaimed_since(nanoseconds time, const RuleScope& scope) {
     for (std::size_t a = 0; a < std::min(actions.size(), each.ruleset->actions.size()); ++a) {
       const bool reclaims =
           std::holds_alternative<ProactiveReclaim>(each.ruleset->actions[a].arguments);
-      if (reclaims && actions[a].since && *actions[a].since >= time) return true;
+      const auto& since = actions[a].since;
+      if (reclaims && since && *since >= time && *since < scope.observed.time) return true;
     }
   }
   return false;
@@ -56,9 +59,10 @@ class ProactiveReclaimRun {
     if (!state.last_run || *state.last_run + 1 != scope_.state.evaluations) {
       state.reclaimed.clear();
       state.node_stall.reset();
+      state.values.clear();
     }
     state.last_run = scope_.state.evaluations;
-    node_stalls_ = measure_node();
+    measure_node();
     std::map<std::uint64_t, ReclaimedCgroup> followed;
     for (const Cgroup* each : matching(arguments_.cgroups, scope_.observed)) {
       const auto& pressure = each->memory_pressure;
@@ -70,17 +74,31 @@ class ProactiveReclaimRun {
   }
 
  private:
-  bool measure_node() {
+  // `values` has the node's stall time at both ends of the last window without a write.
+  void measure_node() {
     PluginState& state = *run_.state;
     const auto before = std::exchange(state.node_stall, std::nullopt);
     const Cgroup* root = scope_.observed.find("/");
-    if (root == nullptr || !root->memory_pressure) return false;
-    const auto total = stall_total(root->memory_pressure->full);
-    if (!total) return false;
+    const auto total = root != nullptr && root->memory_pressure
+                           ? stall_total(root->memory_pressure->full)
+                           : std::nullopt;
+    if (!total) return state.values.clear();
     state.node_stall = TimedValue{now_, *total};
-    if (!before || now_ <= before->time || has_reclaimed_since(before->time, scope_)) return false;
-    const auto stalled = static_cast<double>(*total - before->value);
-    return stalled * 100 > arguments_.node_pressure * microseconds(now_ - before->time);
+    const bool is_window = before && before->time < now_ && before->value <= *total;
+    if (is_window && !has_reclaimed_since(before->time, scope_)) {
+      state.values = {{root->id, {*before, *state.node_stall}}};
+    }
+    const auto window = state.values.find(root->id);
+    if (window != state.values.end() && window->second.size() == 2) {
+      compare_node(window->second[0], window->second[1]);
+    }
+  }
+
+  void compare_node(const TimedValue& first, const TimedValue& last) {
+    node_is_measured_ = now_ - last.time < kNodeMeasured;
+    const auto stalled = static_cast<double>(last.value - first.value);
+    node_stalls_ = node_is_measured_ &&
+                   stalled * 100 > arguments_.node_pressure * microseconds(last.time - first.time);
   }
 
   ReclaimedCgroup next(const Cgroup& cgroup, TimedValue stall) {
@@ -95,7 +113,7 @@ class ProactiveReclaimRun {
     const double allowed = allowed_stall(now_ - reclaimed.start.time);
     if (node_stalls_ || stalled > allowed) {
       back_off(cgroup, reclaimed);
-    } else if (now_ + kEarly >= reclaimed.due) {
+    } else if (node_is_measured_ && now_ + kEarly >= reclaimed.due) {
       reclaimed.backs_off_until.reset();
       reclaim(cgroup, allowed / std::max(stalled, 1.0), reclaimed);
     }
@@ -129,11 +147,11 @@ class ProactiveReclaimRun {
     const auto wanted = static_cast<std::int64_t>(static_cast<double>(*cgroup.current) * share);
     const std::int64_t bytes = std::min({wanted, arguments_.write_max, *cgroup.current - least});
     if (bytes < kReclaimPage) return;
-    run_.state->since = now_;
     const bool dry = arguments_.dry || scope_.config.dry_run;
     const std::int64_t pages = bytes / kReclaimPage * kReclaimPage;
     report(cgroup, dry ? AttemptOutcome::dry : AttemptOutcome::written, pages);
     if (!dry) {
+      run_.state->since = now_;
       scope_.decision.writes.push_back(
           {cgroup.path, std::string(kReclaimFile), pages, std::nullopt});
     }
@@ -156,6 +174,7 @@ class ProactiveReclaimRun {
   RuleScope& scope_;
   PluginRun& run_;
   const nanoseconds now_;
+  bool node_is_measured_ = false;
   bool node_stalls_ = false;
 };
 

@@ -16,8 +16,9 @@
 // was not evaluated at the last evaluation, begins anew.
 //
 // The agent's own writes stall: the kernel counts the writing task, in the node's pressure as well.
-// So the node's pressure is not compared at the evaluation after a reclaim of any ruleset. A write
-// that takes longer than that is a reason to back off.
+// So the node's pressure is that of the last time between two evaluations in which no action wrote.
+// If that ended three seconds ago or earlier, no cgroup is reclaimed from, until a second without a
+// write is measured. A write that takes longer than that is a reason to back off.
 #pragma once
 
 #include "rulesets/plugin_run.h"

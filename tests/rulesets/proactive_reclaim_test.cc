@@ -214,6 +214,24 @@ TEST_F(ProactiveReclaimTest, TheNodeIsMeasuredThoughRulesetsReclaimInTurn) {
   EXPECT_THAT(attempts, ElementsAre("/a node-stalls 0", "/b node-stalls 0"));
 }
 
+// The first ruleset decides its next write before the second one compares.
+TEST_F(ProactiveReclaimTest, WritesOfEachSecondAreNoStallOfTheNodeForTheNextRuleset) {
+  config_.every = 1;
+  second_ = config_;
+  second_->cgroups = {{{"b"}}};
+  cgroup(2).has_reclaim = false;
+  wait(1);
+  const auto written = ElementsAre("/a written 10485760");
+  EXPECT_THAT(evaluate(), written);
+  for (int i = 0; i < 2; ++i) {
+    stall(0, 900'000);
+    EXPECT_THAT(evaluate(), written);
+  }
+  stall(0, 900'000);
+  EXPECT_THAT(evaluate(), IsEmpty());
+  EXPECT_THAT(evaluate(), written) << "without a write the node does not stall";
+}
+
 TEST_F(ProactiveReclaimTest, ADryRunHidesNoStallOfTheNode) {
   second_ = config_;
   second_->cgroups = {{{"b"}}};

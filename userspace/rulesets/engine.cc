@@ -67,6 +67,7 @@ void RuleEvaluation::run() {
   for (const RulesetInstance& each : scope_.config.program.base()) keep(each);
   for (const RulesetInstance& each : order) keep(each);
   scope_.state.rulesets = std::move(kept);
+  scope_.last_write = last_proactive_write(scope_);
   history_.update(order);
   for (const RulesetInstance& each : order) {
     run_ruleset(each);

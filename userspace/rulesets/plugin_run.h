@@ -2,6 +2,7 @@
 // What the plugins of one evaluation share, and what one plugin runs for.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -40,6 +41,8 @@ struct RuleScope {
   RuleState& state;
   RuleDecision& decision;
   EffectAnswers& effects;
+  // Of proactive reclaim, in an earlier evaluation.
+  std::optional<std::chrono::nanoseconds> last_write = {};
 };
 
 struct PluginRun {

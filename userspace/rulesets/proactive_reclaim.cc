@@ -33,22 +33,6 @@ std::optional<std::int64_t> stall_total(const std::optional<PressureLine>& line)
   return line ? line->total_us : std::nullopt;
 }
 
-// Whether any action decided to write at `time` or later, in an earlier evaluation than this one.
-bool has_reclaimed_since(nanoseconds time, const RuleScope& scope) {
-  for (const RulesetInstance& each : scope.config.program.order()) {
-    const auto known = scope.state.rulesets.find(each.id);
-    if (known == scope.state.rulesets.end()) continue;
-    const auto& actions = known->second.actions;
-    for (std::size_t a = 0; a < std::min(actions.size(), each.ruleset->actions.size()); ++a) {
-      const bool reclaims =
-          std::holds_alternative<ProactiveReclaim>(each.ruleset->actions[a].arguments);
-      const auto& since = actions[a].since;
-      if (reclaims && since && *since >= time && *since < scope.observed.time) return true;
-    }
-  }
-  return false;
-}
-
 class ProactiveReclaimRun {
  public:
   ProactiveReclaimRun(const ProactiveReclaim& arguments, RuleScope& scope, PluginRun& run)
@@ -85,7 +69,7 @@ class ProactiveReclaimRun {
     if (!total) return state.values.clear();
     state.node_stall = TimedValue{now_, *total};
     const bool is_window = before && before->time < now_ && before->value <= *total;
-    if (is_window && !has_reclaimed_since(before->time, scope_)) {
+    if (is_window && (!scope_.last_write || *scope_.last_write < before->time)) {
       state.values = {{root->id, {*before, *state.node_stall}}};
     }
     const auto window = state.values.find(root->id);
@@ -179,6 +163,21 @@ class ProactiveReclaimRun {
 };
 
 }  // namespace
+
+std::optional<nanoseconds> last_proactive_write(const RuleScope& scope) {
+  std::optional<nanoseconds> last;
+  for (const RulesetInstance& each : scope.config.program.order()) {
+    const auto known = scope.state.rulesets.find(each.id);
+    if (known == scope.state.rulesets.end()) continue;
+    const auto& actions = known->second.actions;
+    for (std::size_t a = 0; a < std::min(actions.size(), each.ruleset->actions.size()); ++a) {
+      if (std::holds_alternative<ProactiveReclaim>(each.ruleset->actions[a].arguments)) {
+        last = std::max(last, actions[a].since);  // nothing is less than any time
+      }
+    }
+  }
+  return last;
+}
 
 PluginResult proactive_reclaim(const ProactiveReclaim& arguments, RuleScope& scope,
                                PluginRun& run) {

@@ -21,9 +21,15 @@
 // write is measured. A write that takes longer than that is a reason to back off.
 #pragma once
 
+#include <chrono>
+#include <optional>
+
 #include "rulesets/plugin_run.h"
 
 namespace forestall::rulesets {
+
+// When an action last decided to write; before the first ruleset runs: in an earlier evaluation.
+[[nodiscard]] std::optional<std::chrono::nanoseconds> last_proactive_write(const RuleScope& scope);
 
 PluginResult proactive_reclaim(const ProactiveReclaim& arguments, RuleScope& scope, PluginRun& run);
 

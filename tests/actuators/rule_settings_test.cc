@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -188,8 +190,29 @@ TEST_F(RuleSettingsFiles, AProactiveReclaimThatComesTooLateIsDropped) {
   late.until = SystemClock().now();
   const RuleReclaim other{tree_.open("/b")->id(), "/b", mib(32), "reclaim:b"};
   settings_->reclaim({late, other});
-  EXPECT_EQ(next_result().path, "/b");
+  std::vector<RuleSettingResult> results;
+  EXPECT_TRUE(test::wait_for_files(files_ / "b", -1, [&] {
+    std::ranges::move(settings_->take_results(), std::back_inserter(results));
+    return results.size() == 2;
+  }));
+  const auto dropped = std::ranges::find(results, true, &RuleSettingResult::dropped);
+  ASSERT_NE(dropped, results.end());
+  EXPECT_EQ(dropped->path, "/a");
+  EXPECT_EQ(dropped->ruleset, "reclaim:a");
+  EXPECT_EQ(dropped->what, "memory.reclaim");
   EXPECT_EQ(text("memory.reclaim"), "");
+}
+
+// Nothing is undone during a write, and the first one may take a second.
+TEST_F(RuleSettingsFiles, AProactiveReclaimWaitsForAnUndoThatIsDueSoon) {
+  settings_->apply({freeze()});
+  ASSERT_TRUE(becomes("cgroup.freeze", "1"));
+  RuleReclaim reclaim{id(), "/a", Bytes{4096}, "reclaim:a"};
+  reclaim.proactive = true;
+  settings_->apply({freeze(SystemClock().now() + std::chrono::milliseconds(300))});
+  settings_->reclaim({reclaim});
+  EXPECT_EQ(next_result().reclaimed, Bytes{4096});
+  EXPECT_EQ(text("cgroup.freeze"), "0");
 }
 
 TEST_F(RuleSettingsFiles, AProactiveReclaimOfUnknownUsageIsNotWritten) {

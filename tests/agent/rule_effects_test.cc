@@ -194,8 +194,25 @@ TEST_F(RuleEffectsTest, AProactiveReclaimIsCountedAndOnlyItsFirstFailureLogged) 
   const std::string text = evaluate();
   EXPECT_THAT(text, HasSubstr("write /a/memory.reclaim"));
   EXPECT_EQ(text.find("write /a"), text.rfind("write /a")) << text;
-  EXPECT_THAT(counts_.reclaims.all(),
-              ElementsAre(exports::RulesetReclaimCounts{"reclaim:a", "/a", 4, Bytes{8192}, 2, 0}));
+  EXPECT_THAT(counts_.reclaims.all(), ElementsAre(exports::RulesetReclaimCounts{
+                                          "reclaim:a", "/a", 4, Bytes{8192}, 2, 0, 0}));
+}
+
+TEST_F(RuleEffectsTest, AReclaimThatWasDroppedIsCountedAndLoggedOnce) {
+  actuators::RuleSettingResult result;
+  result.path = "/a";
+  result.what = "memory.reclaim";
+  result.ruleset = "reclaim:a";
+  result.proactive = true;
+  result.dropped = true;
+  record_.decision.rulesets.clear();
+  settings_.results = {result, result};
+  const std::string text = evaluate();
+  EXPECT_THAT(text, HasSubstr("ruleset=reclaim:a cgroup=/a file=memory.reclaim dropped="));
+  EXPECT_EQ(text.find("dropped="), text.rfind("dropped=")) << text;
+  ASSERT_EQ(counts_.reclaims.all().size(), 1U);
+  EXPECT_EQ(counts_.reclaims.all()[0].dropped, 2U);
+  EXPECT_EQ(counts_.reclaims.all()[0].writes, 0U) << "nothing was written";
 }
 
 TEST_F(RuleEffectsTest, ADryRunSetsNothingAndUndoesWhatWasSet) {

@@ -13,11 +13,12 @@ TEST(ReclaimTally, CountsByRulesetAndCgroup) {
   tally.add_write("r", "/a", mib(3), false);
   tally.add_write("r", "/a", Bytes{}, true);
   tally.add_back_off("r", "/a");
+  tally.add_dropped("r", "/a");
   tally.add_write("s", "/a", mib(1), false);
   const auto all = tally.all();
   ASSERT_EQ(all.size(), 2U);
-  EXPECT_EQ(all[0], (RulesetReclaimCounts{"r", "/a", 2, mib(3), 1, 1}));
-  EXPECT_EQ(all[1], (RulesetReclaimCounts{"s", "/a", 1, mib(1), 0, 0}));
+  EXPECT_EQ(all[0], (RulesetReclaimCounts{"r", "/a", 2, mib(3), 1, 1, 1}));
+  EXPECT_EQ(all[1], (RulesetReclaimCounts{"s", "/a", 1, mib(1), 0, 0, 0}));
 }
 
 // Pods come and go, and each has a cgroup of its own.
@@ -30,7 +31,7 @@ TEST(ReclaimTally, CgroupsBeyondTheLimitAreCountedTogether) {
   ASSERT_EQ(all.size(), ReclaimTally::kCgroupsMax + 2) << "and the others of each ruleset";
   EXPECT_EQ(all[ReclaimTally::kCgroupsMax],
             (RulesetReclaimCounts{"r", "", ReclaimTally::kCgroupsMax,
-                                  mib(ReclaimTally::kCgroupsMax), 0, 0}));
+                                  mib(ReclaimTally::kCgroupsMax), 0, 0, 0}));
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ TEST(ConvertStatus, ContainsLossesAndDroppedClients) {
   counts.rule_settings_not_undone = 14;
   counts.reclaims.add_write("r", "/a", mib(3), true);
   counts.reclaims.add_back_off("r", "/a");
+  counts.reclaims.add_dropped("r", "/a");
   const v1::AgentStatus status =
       service::to_proto(service::AgentFacts(), exports::Status(), exports::StageHistograms(),
                         counts, drops, grpc, MonotonicTime());
@@ -41,6 +42,7 @@ TEST(ConvertStatus, ContainsLossesAndDroppedClients) {
   EXPECT_EQ(status.reclaimed(0).reclaimed_bytes(), 3U << 20U);
   EXPECT_EQ(status.reclaimed(0).failures(), 1U);
   EXPECT_EQ(status.reclaimed(0).back_offs(), 1U);
+  EXPECT_EQ(status.reclaimed(0).dropped(), 1U);
   EXPECT_EQ(status.drops().log_lines(), 0U);
   EXPECT_EQ(status.drops().bpf_events(), 1U);
   EXPECT_EQ(status.drops().bpf_failures(), 2U);

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <iterator>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -25,6 +24,8 @@ namespace {
 constexpr Bytes kPiece = RuleSettingsWriter::kStep;
 // Results beyond this number are dropped, the newest ones: the loop takes them at each evaluation.
 constexpr std::size_t kResultsMax = 256;
+// A proactive reclaim that waits longer than this for an undo is void.
+constexpr Duration kPieceTimeMax = std::chrono::seconds(2);
 
 Result<Bytes> usage_of(const kernel::CgroupDir& cgroup) {
   const auto text = TRY(cgroup.read("memory.current"));
@@ -58,13 +59,14 @@ Result<bool> write_piece(const kernel::CgroupTree& tree, RuleReclaim& left, Byte
   return !left.proactive && left.amount > Bytes{0};  // one write for each decision
 }
 
-// Replaces those of the same rulesets.
-template <typename Queue>
-void replace_reclaims(Queue& queue, std::vector<RuleReclaim>& wanted) {
-  std::erase_if(queue, [&](const RuleReclaim& each) {
-    return std::ranges::find(wanted, each.ruleset, &RuleReclaim::ruleset) != wanted.end();
-  });
-  std::ranges::move(wanted, std::back_inserter(queue));
+RuleSettingResult result_of(const RuleReclaim& reclaim) {
+  RuleSettingResult result;
+  result.path = reclaim.path;
+  result.what = "memory.reclaim";
+  result.wanted = reclaim.amount;
+  result.ruleset = reclaim.ruleset;
+  result.proactive = reclaim.proactive;
+  return result;
 }
 
 }  // namespace
@@ -103,6 +105,7 @@ void RuleSettingsThread::apply(std::vector<RuleSetting> wanted) {
   {
     const std::lock_guard lock(mutex_);
     work_.settings.swap(wanted);
+    work_.changed = true;
   }
   wake();
 }
@@ -111,7 +114,7 @@ void RuleSettingsThread::reclaim(std::vector<RuleReclaim> wanted) {
   if (wanted.empty()) return;
   {
     const std::lock_guard lock(mutex_);
-    replace_reclaims(work_.reclaims, wanted);
+    reclaims_.add(std::move(wanted));
   }
   may_reclaim_ = true;
   wake();
@@ -120,18 +123,23 @@ void RuleSettingsThread::reclaim(std::vector<RuleReclaim> wanted) {
 void RuleSettingsThread::cancel_reclaims() {
   if (!std::exchange(may_reclaim_, false)) return;
   const std::lock_guard lock(mutex_);
-  work_.reclaims.clear();
+  reclaims_.clear();
   work_.cancels = true;  // seen between two pieces
 }
 
 std::vector<RuleSettingResult> RuleSettingsThread::take_results() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(results_, {});
+  std::vector<RuleSettingResult> results = std::exchange(results_, {});
+  for (const RuleReclaim& each : reclaims_.take_dropped()) {
+    results.push_back(result_of(each));
+    results.back().dropped = true;
+  }
+  return results;
 }
 
 RuleSettingsThread::Work RuleSettingsThread::take_work() {
   const std::lock_guard lock(mutex_);
-  return {work_.settings, std::exchange(work_.reclaims, {}), std::exchange(work_.cancels, false),
+  return {work_.settings, std::exchange(work_.changed, false), std::exchange(work_.cancels, false),
           work_.stop};
 }
 
@@ -155,53 +163,47 @@ void RuleSettingsThread::serve() {
   for (;;) {
     Work work = take_work();
     if (work.stop) return;
-    merge(work);
+    if (work.cancels && reclaiming_) end_reclaim();
     writer.set_wanted(std::move(work.settings));
     std::optional<MonotonicTime> due = writer.advance(clock.now());
     {
       const std::lock_guard lock(mutex_);
       not_undone_ = writer.not_undone();
     }
-    reclaim_piece(clock.now());
-    if (reclaiming_ || !reclaims_.empty()) due = clock.now();
+    if (reclaim_piece(clock, writer.next_undo())) due = clock.now();
     wait_for_event(changed_.get(), due);
   }
 }
 
-void RuleSettingsThread::merge(Work& work) {
-  if (work.cancels) {
-    reclaims_.clear();
-    if (reclaiming_) end_reclaim();
-  }
-  if (work.reclaims.empty()) return;
-  std::erase_if(work.reclaims, [&](const RuleReclaim& each) {
-    return reclaiming_ && each.cgroup == reclaiming_->left.cgroup;
-  });
-  if (!work.reclaims.empty()) replace_reclaims(reclaims_, work.reclaims);
-}
-
-void RuleSettingsThread::reclaim_piece(MonotonicTime now) {
-  std::erase_if(reclaims_, [&](const RuleReclaim& each) { return each.until <= now; });
-  if (!reclaiming_ && !reclaims_.empty()) {
-    reclaiming_.emplace();
-    reclaiming_->left = std::move(reclaims_.front());
-    reclaims_.pop_front();
-    reclaiming_->result.path = reclaiming_->left.path;
-    reclaiming_->result.what = "memory.reclaim";
-    reclaiming_->result.wanted = reclaiming_->left.amount;
-    reclaiming_->result.ruleset = reclaiming_->left.ruleset;
-    reclaiming_->result.proactive = reclaiming_->left.proactive;
-  }
-  if (!reclaiming_) return;
+// Nothing is undone during a write. So a proactive one waits for an undo that may be due before it
+// returns; the others are short of memory.
+bool RuleSettingsThread::reclaim_piece(const Clock& clock, MonotonicTime undo) {
+  const MonotonicTime begun = clock.now();
+  if (!has_piece(begun, undo - begun > piece_time_)) return false;
   const auto goes_on = write_piece(tree_, reclaiming_->left, reclaiming_->result.reclaimed);
+  piece_time_ = std::clamp(clock.now() - begun, piece_time_ / 2, kPieceTimeMax);
   if (!goes_on) reclaiming_->result.failure = goes_on.error();
   if (!goes_on || !*goes_on) end_reclaim();
+  return true;
+}
+
+bool RuleSettingsThread::has_piece(MonotonicTime now, bool may_be_proactive) {
+  const std::lock_guard lock(mutex_);
+  if (work_.changed) return false;  // the settings come first, and apply() wakes this thread
+  if (reclaiming_) return true;
+  auto next = reclaims_.take(now, may_be_proactive);
+  if (!next) return false;
+  RuleSettingResult result = result_of(*next);
+  reclaiming_ = Reclaiming{std::move(*next), std::move(result)};
+  return true;
 }
 
 void RuleSettingsThread::end_reclaim() {
   const auto& failure = reclaiming_->result.failure;
   if (!failure || !kernel::is_removed(*failure)) add_result(std::move(reclaiming_->result));
   reclaiming_.reset();
+  const std::lock_guard lock(mutex_);
+  reclaims_.end();
 }
 
 }  // namespace forestall::actuators

@@ -11,11 +11,11 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "actuators/reclaim_queue.h"
 #include "actuators/rule_settings_writer.h"
 #include "base/clock.h"
 #include "base/priority_mutex.h"
@@ -40,12 +40,13 @@ class RuleSettings {
   // From now on exactly these are set. Takes effect on the thread.
   virtual void apply(std::vector<RuleSetting> /*wanted*/) {}
   // Replaces reclaims of the same rulesets that have not begun: a ruleset that still fires requests
-  // them again. The one under way continues, and another one of its cgroup is dropped. A proactive
-  // one that has not begun in time is dropped.
+  // them again (reclaim_queue.h). The one under way continues, and another one of its cgroup is
+  // dropped. A proactive one that has not begun in time is dropped, and each that is dropped has a
+  // result.
   virtual void reclaim(std::vector<RuleReclaim> /*wanted*/) {}
   // Ends the reclaim under way after its present piece, and drops the others.
   virtual void cancel_reclaims() {}
-  // Since the last call: failures, undos that failed before, and reclaims that are over.
+  // Since the last call: failures, undos that failed before, and reclaims that are over or dropped.
   [[nodiscard]] virtual std::vector<RuleSettingResult> take_results() { return {}; }
   // Settings whose undo failed; it is tried again with growing pauses.
   [[nodiscard]] virtual std::size_t not_undone() const { return 0; }
@@ -70,7 +71,7 @@ class RuleSettingsThread final : public RuleSettings {
  private:
   struct Work {
     std::vector<RuleSetting> settings;
-    std::vector<RuleReclaim> reclaims;
+    bool changed = false;  // the settings
     bool cancels = false;  // the reclaim under way
     bool stop = false;
   };
@@ -81,8 +82,9 @@ class RuleSettingsThread final : public RuleSettings {
   };
 
   void serve();
-  void merge(Work& work);
-  void reclaim_piece(MonotonicTime now);
+  // False: there is none to write now.
+  bool reclaim_piece(const Clock& clock, MonotonicTime undo);
+  bool has_piece(MonotonicTime now, bool may_be_proactive);
   void end_reclaim();
   void wake() const;
   [[nodiscard]] Work take_work();
@@ -92,14 +94,16 @@ class RuleSettingsThread final : public RuleSettings {
   const Records records_;
   UniqueFd changed_;  // eventfd: work_ changed; closed: there is no thread yet
   mutable base::PriorityMutex mutex_;
-  // Guarded by the mutex, which is held only to move them.
+  // Guarded by the mutex, which is not held during a write.
   Work work_;
+  ReclaimQueue reclaims_;  // not begun
   std::vector<RuleSettingResult> results_;
   std::size_t not_undone_ = 0;
 
   // Used by the thread only.
   std::optional<Reclaiming> reclaiming_;
-  std::deque<RuleReclaim> reclaims_;  // not begun
+  // A piece may take this long: a second with slow swap, or what the last ones took.
+  Duration piece_time_ = std::chrono::seconds(1);
 
   // Used by the loop only.
   std::vector<RuleSetting> last_;

@@ -188,6 +188,14 @@ std::optional<MonotonicTime> RuleSettingsWriter::next_due(MonotonicTime now) con
   return due;
 }
 
+MonotonicTime RuleSettingsWriter::next_undo() const {
+  MonotonicTime next = MonotonicTime::max();
+  for (const Applied& each : applied_) {
+    next = std::min(next, each.failures > 0 ? each.retry : each.setting.until);
+  }
+  return next;
+}
+
 void RuleSettingsWriter::failed(const RuleSetting& setting, const Error& failure) {
   failed_.push_back(setting);
   if (kernel::is_removed(failure)) return;

@@ -46,6 +46,7 @@ struct RuleSettingResult {
   Bytes reclaimed;
   std::string ruleset;         // of a reclaim
   bool proactive = false;      // of a reclaim
+  bool dropped = false;        // of a proactive reclaim: it was not begun in time
   std::uint32_t attempts = 0;  // of an undo that failed, then was done; 0: of anything else
   bool retries = false;        // an undo failed and is tried again
   std::optional<Error> failure;
@@ -81,6 +82,8 @@ class RuleSettingsWriter {
   // throttle. Returns when the next call is due: `now`, if a throttle has steps left; nothing: not
   // before the next set_wanted().
   [[nodiscard]] std::optional<MonotonicTime> advance(MonotonicTime now);
+  // When the next undo is due, unless its setting is prolonged; max(): none.
+  [[nodiscard]] MonotonicTime next_undo() const;
   // Settings whose undo failed and is tried again.
   [[nodiscard]] std::size_t not_undone() const;
 

@@ -251,6 +251,10 @@ void RuleEffects::log_attempt(const RuleReport& ruleset, const RuleActionReport&
 
 void RuleEffects::log_results() {
   for (const actuators::RuleSettingResult& result : settings_.take_results()) {
+    if (result.dropped) {
+      note_dropped(result);
+      continue;
+    }
     if (result.what == rulesets::kReclaimFile) {
       counts_.reclaims.add_write(result.ruleset, result.path, result.reclaimed,
                                  result.failure.has_value());
@@ -269,6 +273,18 @@ void RuleEffects::log_results() {
                                      .field("reclaimed_bytes", result.reclaimed.count));
     }
   }
+}
+
+void RuleEffects::note_dropped(const actuators::RuleSettingResult& result) {
+  counts_.reclaims.add_dropped(result.ruleset, result.path);
+  if (!proactive_logged_.insert(fmt::format("{}\n{}\ndropped", result.ruleset, result.path)).second)
+    return;
+  log_.write(LogLevel::info, LogLine("ruleset")
+                                 .field("ruleset", result.ruleset)
+                                 .field("cgroup", result.path)
+                                 .field("file", result.what)
+                                 .field("dropped", "was not begun in time")
+                                 .field("repeated", "is counted and not logged"));
 }
 
 // Of proactive reclaim, after one that worked.

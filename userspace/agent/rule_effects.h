@@ -55,6 +55,7 @@ class RuleEffects {
                      const RuleAttempt& attempt);
   void count_back_offs(const Decision& decision);
   void log_results();
+  void note_dropped(const actuators::RuleSettingResult& result);
   bool is_new_failure(const actuators::RuleSettingResult& result);
   void log_restarts() const;
   void request_hooks(const Config& config, const Record& record);

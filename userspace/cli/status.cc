@@ -230,14 +230,15 @@ constexpr int kReclaimRowsMax = 20;
 void print_reclaimed(const v1::AgentStatus& status) {
   if (status.reclaimed_size() == 0) return;
   fmt::print("\nReclaimed by rulesets since the start\n");
-  tables::Table table({"ruleset", "cgroup", "reclaimed", "writes", "failed", "back-offs"});
+  tables::Table table(
+      {"ruleset", "cgroup", "reclaimed", "writes", "failed", "dropped", "back-offs"});
   for (int i = 0; i < std::min(status.reclaimed_size(), kReclaimRowsMax); ++i) {
     const v1::ReclaimedCgroup& each = status.reclaimed(i);
     table.add({shortened(each.ruleset(), 24),
                each.cgroup().empty() ? "all others" : shortened(each.cgroup(), 40),
                tables::human(Bytes{static_cast<std::int64_t>(each.reclaimed_bytes())}),
                fmt::format("{}", each.writes()), fmt::format("{}", each.failures()),
-               fmt::format("{}", each.back_offs())});
+               fmt::format("{}", each.dropped()), fmt::format("{}", each.back_offs())});
   }
   table.print();
   if (status.reclaimed_size() > kReclaimRowsMax) {

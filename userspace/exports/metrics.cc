@@ -188,6 +188,10 @@ void add_reclaims(const std::vector<RulesetReclaimCounts>& reclaims,
                          "Pauses of proactive reclaim because of pressure, by cgroup.",
                          MetricType::Counter,
                          {}};
+  MetricFamily dropped{"forestall_ruleset_reclaims_dropped_total",
+                       "Writes of proactive reclaim that were not begun in time, by cgroup.",
+                       MetricType::Counter,
+                       {}};
   for (const RulesetReclaimCounts& each : reclaims) {
     const auto add = [&](MetricFamily& family, double value) {
       prometheus::ClientMetric& metric = family.metric.emplace_back();
@@ -199,8 +203,9 @@ void add_reclaims(const std::vector<RulesetReclaimCounts>& reclaims,
     add(writes, static_cast<double>(each.writes));
     add(failures, static_cast<double>(each.failures));
     add(back_offs, static_cast<double>(each.back_offs));
+    add(dropped, static_cast<double>(each.dropped));
   }
-  for (MetricFamily* family : {&bytes, &writes, &failures, &back_offs}) {
+  for (MetricFamily* family : {&bytes, &writes, &failures, &back_offs, &dropped}) {
     if (!family->metric.empty()) all.push_back(std::move(*family));
   }
 }

@@ -20,6 +20,11 @@ void ReclaimTally::add_back_off(const std::string& ruleset, const std::string& c
   ++counts_of(ruleset, cgroup).back_offs;
 }
 
+void ReclaimTally::add_dropped(const std::string& ruleset, const std::string& cgroup) {
+  const std::lock_guard lock(mutex_);
+  ++counts_of(ruleset, cgroup).dropped;
+}
+
 std::vector<RulesetReclaimCounts> ReclaimTally::all() const {
   const std::lock_guard lock(mutex_);
   return all_;

@@ -20,6 +20,7 @@ struct RulesetReclaimCounts {
   Bytes reclaimed = {};
   std::uint64_t failures = 0;
   std::uint64_t back_offs = 0;
+  std::uint64_t dropped = 0;  // decided, and not begun in time
 
   friend bool operator==(const RulesetReclaimCounts&, const RulesetReclaimCounts&) = default;
 };
@@ -33,6 +34,7 @@ class ReclaimTally {
   void add_write(const std::string& ruleset, const std::string& cgroup, Bytes reclaimed,
                  bool has_failed);
   void add_back_off(const std::string& ruleset, const std::string& cgroup);
+  void add_dropped(const std::string& ruleset, const std::string& cgroup);
   // In the order in which they came.
   [[nodiscard]] std::vector<RulesetReclaimCounts> all() const;
 

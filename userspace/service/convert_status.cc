@@ -148,6 +148,7 @@ v1::AgentStatus to_proto(const AgentFacts& facts, const exports::Status& status,
     added.set_reclaimed_bytes(static_cast<std::uint64_t>(each.reclaimed.count));
     added.set_failures(each.failures);
     added.set_back_offs(each.back_offs);
+    added.set_dropped(each.dropped);
   }
   add_status(status, now, out);
   for (std::size_t i = 0; i < kStageCount; ++i) {

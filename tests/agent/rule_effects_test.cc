@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -213,6 +214,35 @@ TEST_F(RuleEffectsTest, AReclaimThatWasDroppedIsCountedAndLoggedOnce) {
   ASSERT_EQ(counts_.reclaims.all().size(), 1U);
   EXPECT_EQ(counts_.reclaims.all()[0].dropped, 2U);
   EXPECT_EQ(counts_.reclaims.all()[0].writes, 0U) << "nothing was written";
+}
+
+TEST_F(RuleEffectsTest, OfManyCgroupsProactiveReclaimIsNotLoggedAnew) {
+  RuleActionReport& action = record_.decision.rulesets[0].actions[0];
+  action.name = rulesets::kProactiveReclaim;
+  action.attempts.clear();
+  for (int i = 0; i < 1500; ++i) {
+    action.attempts.push_back({"/" + std::to_string(i), RuleOutcome::backed_off, "memory.reclaim"});
+  }
+  const std::string text = evaluate(3);
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1025) << "with the line about the limit";
+  EXPECT_THAT(text, HasSubstr("limit=1024"));
+}
+
+TEST_F(RuleEffectsTest, AFailureOfAnotherRulesetIsLoggedToo) {
+  actuators::RuleSettingResult result;
+  result.path = "/a";
+  result.what = "memory.reclaim";
+  result.proactive = true;
+  result.failure = Error{EIO, "write /a/memory.reclaim"};
+  for (const char* ruleset : {"reclaim:a", "reclaim:b", "reclaim:a"}) {
+    result.ruleset = ruleset;
+    settings_.results.push_back(result);
+  }
+  record_.decision.rulesets.clear();
+  const std::string text = evaluate();
+  EXPECT_EQ(std::ranges::count(text, '\n'), 2) << text;
+  EXPECT_THAT(text, HasSubstr("ruleset=reclaim:a cgroup=/a"));
+  EXPECT_THAT(text, HasSubstr("ruleset=reclaim:b cgroup=/a"));
 }
 
 TEST_F(RuleEffectsTest, ADryRunSetsNothingAndUndoesWhatWasSet) {

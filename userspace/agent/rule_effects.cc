@@ -49,7 +49,7 @@ bool any_action(const Config& config, bool (*is)(const rulesets::Plugin& action)
 
 // The policy decides again at the next reading, a second later.
 constexpr Duration kProactiveTime = std::chrono::seconds(2);
-// Cgroups come and go, and each is remembered.
+// Cgroups come and go, and each is remembered until the rulesets change.
 constexpr std::size_t kProactiveLoggedMax = 1024;
 
 std::vector<RuleReclaim> reclaims_of(const Record& record) {
@@ -99,7 +99,10 @@ void RuleEffects::configured(const Config& config) {
   if (config.dry_run || config.rules != rules_in_force_ || config.hooks != hooks_in_force_) {
     hooks_.cancel();
   }
-  if (config.rules != rules_in_force_) proactive_logged_.clear();
+  if (config.rules != rules_in_force_) {
+    proactive_logged_.clear();
+    proactive_failed_.clear();
+  }
   rules_in_force_ = config.rules;
   hooks_in_force_ = config.hooks;
   if (!config.dry_run) start_parts(config);
@@ -202,11 +205,22 @@ void RuleEffects::log_decision(const Decision& decision) {
   logged_ = std::move(attempts);
 }
 
-// Proactive reclaim repeats all the time: the first of each kind is logged, and all are counted.
+// Of proactive reclaim, which repeats all the time: the first of each kind is logged, and all are
+// counted. A full set stays full: if it were cleared, each round would log as many lines again.
+bool RuleEffects::is_first(std::set<std::string>& logged, std::string key) const {
+  if (logged.size() >= kProactiveLoggedMax || !logged.insert(std::move(key)).second) return false;
+  if (logged.size() == kProactiveLoggedMax) {
+    log_.write(LogLevel::info,
+               LogLine("ruleset")
+                   .field("limit", kProactiveLoggedMax)
+                   .field("effect", "further lines of proactive reclaim are counted only"));
+  }
+  return true;
+}
+
 void RuleEffects::log_proactive(const RuleReport& ruleset, const RuleActionReport& action,
                                 const RuleAttempt& attempt) {
-  if (proactive_logged_.size() >= kProactiveLoggedMax) proactive_logged_.clear();
-  if (!proactive_logged_.insert(key_of(ruleset, action, attempt)).second) return;
+  if (!is_first(proactive_logged_, key_of(ruleset, action, attempt))) return;
   LogLine line("ruleset");
   line.field("ruleset", ruleset.name)
       .field("action", action.name)
@@ -259,8 +273,12 @@ void RuleEffects::log_results() {
       counts_.reclaims.add_write(result.ruleset, result.path, result.reclaimed,
                                  result.failure.has_value());
     }
-    if (result.proactive && !is_new_failure(result)) continue;
+    if (result.proactive &&
+        (!result.failure || !is_first(proactive_failed_, result.ruleset + "\n" + result.path))) {
+      continue;
+    }
     LogLine line("ruleset");
+    if (!result.ruleset.empty()) line.field("ruleset", result.ruleset);
     line.field("cgroup", result.path).field("file", result.what);
     if (result.failure) {
       line.field("problem", result.failure->text());
@@ -277,24 +295,15 @@ void RuleEffects::log_results() {
 
 void RuleEffects::note_dropped(const actuators::RuleSettingResult& result) {
   counts_.reclaims.add_dropped(result.ruleset, result.path);
-  if (!proactive_logged_.insert(fmt::format("{}\n{}\ndropped", result.ruleset, result.path)).second)
+  if (!is_first(proactive_logged_, fmt::format("{}\n{}\ndropped", result.ruleset, result.path))) {
     return;
+  }
   log_.write(LogLevel::info, LogLine("ruleset")
                                  .field("ruleset", result.ruleset)
                                  .field("cgroup", result.path)
                                  .field("file", result.what)
                                  .field("dropped", "was not begun in time")
                                  .field("repeated", "is counted and not logged"));
-}
-
-// Of proactive reclaim, after one that worked.
-bool RuleEffects::is_new_failure(const actuators::RuleSettingResult& result) {
-  if (!result.failure) {
-    proactive_failed_.erase(result.path);
-    return false;
-  }
-  if (proactive_failed_.size() >= kProactiveLoggedMax) proactive_failed_.clear();
-  return proactive_failed_.insert(result.path).second;
 }
 
 void RuleEffects::log_restarts() const {

@@ -51,12 +51,12 @@ class RuleEffects {
                    const RuleAttempt& attempt) const;
   void start_parts(const Config& config);
   bool request_restarts(const Decision& decision);
+  bool is_first(std::set<std::string>& logged, std::string key) const;
   void log_proactive(const RuleReport& ruleset, const RuleActionReport& action,
                      const RuleAttempt& attempt);
   void count_back_offs(const Decision& decision);
   void log_results();
   void note_dropped(const actuators::RuleSettingResult& result);
-  bool is_new_failure(const actuators::RuleSettingResult& result);
   void log_restarts() const;
   void request_hooks(const Config& config, const Record& record);
   void note_hooks();
@@ -69,9 +69,10 @@ class RuleEffects {
   // Of the configuration in force; a change of either ends the hooks that run.
   SharedValue<std::vector<rulesets::Ruleset>> rules_in_force_;
   SharedValue<std::vector<rulesets::PrekillHook>> hooks_in_force_;
-  std::set<std::string> logged_;            // attempts of the last evaluation of rulesets
-  std::set<std::string> proactive_logged_;  // attempts, since the rulesets are in force
-  std::set<std::string> proactive_failed_;  // cgroups whose last reclaim failed
+  std::set<std::string> logged_;  // attempts of the last evaluation of rulesets
+  // Since the rulesets are in force, by ruleset and cgroup.
+  std::set<std::string> proactive_logged_;  // attempts
+  std::set<std::string> proactive_failed_;
 };
 
 }  // namespace forestall::agent

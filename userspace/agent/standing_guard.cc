@@ -119,7 +119,7 @@ void StandingGuard::work(const Config& config) {
     return abandon(began);
   }
   if (!preparation_) {
-    preparation_.emplace();
+    preparation_.emplace(Preparation{});
     preparation_->began = began;
     preparation_->changes = changes;
   }

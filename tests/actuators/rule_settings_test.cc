@@ -211,8 +211,13 @@ TEST_F(RuleSettingsFiles, AProactiveReclaimWaitsForAnUndoThatIsDueSoon) {
   reclaim.proactive = true;
   settings_->apply({freeze(SystemClock().now() + std::chrono::milliseconds(300))});
   settings_->reclaim({reclaim});
-  EXPECT_EQ(next_result().reclaimed, Bytes{4096});
-  EXPECT_EQ(text("cgroup.freeze"), "0");
+  std::string frozen;
+  EXPECT_TRUE(test::wait_for_files(files_ / "a", -1, [&] {
+    const bool is_written = text("memory.reclaim") == "4096";
+    frozen = text("cgroup.freeze");
+    return is_written;
+  }));
+  EXPECT_EQ(frozen, "0");
 }
 
 TEST_F(RuleSettingsFiles, AProactiveReclaimOfUnknownUsageIsNotWritten) {

@@ -142,7 +142,7 @@ void GuardController::refresh(const Config& config, const Record& record,
   }
   std::map<CgroupId, kernel::CgroupDir> subjects;
   std::vector<kernel::GuardList> lists;
-  kept_.clear();
+  former_ = std::exchange(kept_, {});
   for (policy::GuardOrder& order : policy::guard_orders(config, observation)) {
     const CgroupId id = order.cgroup;
     const kernel::CgroupDir* directory = nullptr;
@@ -162,6 +162,7 @@ void GuardController::refresh(const Config& config, const Record& record,
     kept_.insert_or_assign(id, std::move(kept));
   }
   observation.workloads.reset();
+  former_made_from_ = std::exchange(made_from_, {});
   made_from_.observation = std::move(observation);
   made_from_.decision = record.decision;
   made_from_.stages = record.stages;
@@ -273,7 +274,7 @@ void GuardController::report_listed(const Kept& kept) {
 
 void GuardController::report(const abi_guard_report& report) {
   exports::LogLine line("guard");
-  const policy::GuardOrder* order = order_of(report);
+  const policy::GuardOrder* order = source_of(report).order;
   line.field("what", kind_word(report.kind))
       .field("list", report.slot == ABI_GUARD_STANDING ? "standing" : "regular")
       .field("subject", report.cgroup == 0 ? std::string("node")
@@ -293,18 +294,33 @@ void GuardController::report(const abi_guard_report& report) {
   parts_.log.write(exports::LogLevel::warning, line);
 }
 
-// The order that the report's list was made of; null: it is not known any more.
-const policy::GuardOrder* GuardController::order_of(const abi_guard_report& report) const {
-  if (report.slot == ABI_GUARD_STANDING) return standing_.order();
-  const auto kept = kept_.find(CgroupId{report.cgroup});
-  return kept == kept_.end() ? nullptr : &kept->second.order;
+// The newest one with the victim, if the report is about one.
+GuardController::ListSource GuardController::source_of(const abi_guard_report& report) const {
+  if (report.slot == ABI_GUARD_STANDING) {
+    return standing_.order() != nullptr ? ListSource{standing_.order(), &standing_.made_from()}
+                                        : ListSource{};
+  }
+  const CgroupId victim{report.victim.cgroup};
+  const auto find = [&](const std::map<CgroupId, Kept>& lists) -> const policy::GuardOrder* {
+    const auto kept = lists.find(CgroupId{report.cgroup});
+    if (kept == lists.end()) return nullptr;
+    const auto& considered = kept->second.order.considered;
+    const bool known =
+        victim == CgroupId{} || std::ranges::any_of(considered, [&](const Candidate& each) {
+          return each.sample.workload.cgroup == victim;
+        });
+    return known ? &kept->second.order : nullptr;
+  };
+  if (const auto* order = find(kept_)) return {order, &made_from_};
+  if (const auto* order = find(former_)) return {order, &former_made_from_};
+  return {};
 }
 
 std::optional<KillRequest> GuardController::request_of(const abi_guard_report& report) const {
-  const policy::GuardOrder* found = order_of(report);
-  if (found == nullptr) return std::nullopt;
-  const policy::GuardOrder& order = *found;
-  const Record& made_from = report.slot == ABI_GUARD_STANDING ? standing_.made_from() : made_from_;
+  const ListSource source = source_of(report);
+  if (source.order == nullptr) return std::nullopt;
+  const policy::GuardOrder& order = *source.order;
+  const Record& made_from = *source.made_from;
   const auto victim = std::ranges::find_if(order.considered, [&](const Candidate& candidate) {
     return candidate.sample.workload.cgroup == CgroupId{report.victim.cgroup};
   });

@@ -125,7 +125,12 @@ class GuardController final : public LoopGuard {
   void report_listed(const Kept& kept);
   void report(const abi_guard_report& report);
   void withdraw();
-  [[nodiscard]] const policy::GuardOrder* order_of(const abi_guard_report& report) const;
+  // What a list was made of.
+  struct ListSource {
+    const policy::GuardOrder* order = nullptr;  // null: it is not known any more
+    const Record* made_from = nullptr;          // with `order`
+  };
+  [[nodiscard]] ListSource source_of(const abi_guard_report& report) const;
   [[nodiscard]] std::optional<KillRequest> request_of(const abi_guard_report& report) const;
 
   const GuardParts parts_;
@@ -142,6 +147,9 @@ class GuardController final : public LoopGuard {
   std::map<CgroupId, std::int32_t> reported_first_;  // by subject: the first victim, as logged last
   std::map<CgroupId, kernel::CgroupDir> subjects_;
   Record made_from_;  // the evaluation that the lists were made from
+  // The same of the lists before: one may have fired while these were made.
+  std::map<CgroupId, Kept> former_;
+  Record former_made_from_;
 };
 
 }  // namespace forestall::agent

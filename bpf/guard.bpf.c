@@ -45,6 +45,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* After a crossing without a victim, and after one that could not be read. */
 #define STANDING_NONE_NS (250 * 1000 * 1000ULL)
 #define STANDING_UNREAD_NS (10 * 1000 * 1000ULL)
+#define STANDING_UNREAD_DOUBLINGS 4
 /* Crossings of one list that are over before a signal is sent; each takes room in the ring. */
 #define STANDING_FORGIVEN_MAX 8
 /* Upper bound on the rate at which this machine can fill memory; set before loading. */
@@ -117,9 +118,11 @@ static __always_inline int fires(struct abi_guard_slot* slot, struct guard_state
       __sync_val_compare_and_swap(&slot->firings, seen, seen + 1) != seen)
     return 0;
   state->crossed_ns = bpf_ktime_get_ns();
+  state->crossed_boot_ns = bpf_ktime_get_boot_ns();
   state->usage = usage;
   state->line = slot->banks[generation & 1].line;
   state->firings = seen + 1;
+  COUNT_GUARD(crossings);
   return 1;
 }
 
@@ -132,6 +135,17 @@ static __always_inline void report_no_victim(struct guard_state* state, __u64 ge
   state->usage = usage;
   state->line = line;
   begin(ABI_GUARD_STANDING, generation, hook, STANDING_NONE);
+}
+
+/* A workload that cannot be read costs much, so it is tried less and less often. */
+static __always_inline void wait_without_victim(struct guard_state* state, int group) {
+  __u32 times = state->unread_times < STANDING_UNREAD_DOUBLINGS ? state->unread_times
+                                                                : STANDING_UNREAD_DOUBLINGS;
+
+  state->unread_times = group == STANDING_UNREAD ? times + 1 : 0;
+  state->next_check_ns =
+      bpf_ktime_get_ns() +
+      (group == STANDING_UNREAD ? STANDING_UNREAD_NS << (times & 7) : STANDING_NONE_NS);
 }
 
 /* Selects a victim of the standing list and begins its kill. Without one the list is not spent.
@@ -150,12 +164,16 @@ static __always_inline __u64 choose_and_begin(struct abi_guard_slot* slot,
   if (group >= 0) {
     if (fires(slot, state, generation, seen, usage)) {
       cross(index, generation, hook);
+      /* After the count of crossings: userspace postpones, then reads that count. One of the two
+       * finds the other. */
+      if (in_force_ordered(slot) != generation ||
+          *(volatile __u64*)&standing_not_before > state->crossed_ns)
+        group = -3;
       if (begin(index, generation, hook, group)) shoot(index, generation, hook, 1);
     }
     return bpf_ktime_get_ns() + CHECK_NS_MIN;
   }
-  state->next_check_ns =
-      bpf_ktime_get_ns() + (group == STANDING_UNREAD ? STANDING_UNREAD_NS : STANDING_NONE_NS);
+  wait_without_victim(state, group);
   if (group == STANDING_NONE && in_force_ordered(slot) == generation)
     report_no_victim(state, generation, usage, list->line, hook);
   return state->next_check_ns;

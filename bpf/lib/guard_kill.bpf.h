@@ -127,7 +127,8 @@ static __always_inline int shoot_at(struct guard_state* state, struct volley* vo
     }
     kind = volley->code ? ABI_GUARD_FAILED : ABI_GUARD_KILLED;
   }
-  if (kind != ABI_GUARD_FAILED) __sync_fetch_and_add(&state->reached, 1);
+  /* A process that exits by itself does not count: the crossing may be over with it. */
+  if (kind == ABI_GUARD_KILLED) __sync_fetch_and_add(&state->reached, 1);
   report(state, volley, kind, way, victim);
   return 1;
 }
@@ -187,7 +188,7 @@ static __always_inline void shoot_current(struct abi_guard_slot* slot, struct gu
   struct abi_guard_victim victim;
 
   if (__sync_lock_test_and_set(&state->current_claimed, 1)) return;
-  if (take_current(generation & 1, state->group, &victim) &&
+  if (take_current(generation & 1, state->group, state->crossed_boot_ns + YOUNGER_NS, &victim) &&
       __sync_fetch_and_add(&state->shooting, 0) == generation &&
       in_force_ordered(slot) == generation &&
       who_is(victim.tgid, victim.start_ns, victim.cgroup) == VICTIM_APPROVED)
@@ -268,7 +269,6 @@ __noinline int cross(__u32 index, __u64 generation, __u32 hook) {
   struct volley volley = {.generation = generation, .hook = hook, .slot = index};
 
   if (!state) return -2;
-  COUNT_GUARD(crossings);
   state->claimed = 0;
   state->settled = 0;
   state->current_claimed = 0;

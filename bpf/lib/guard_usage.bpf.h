@@ -26,6 +26,7 @@ struct guard_state {
   __u64 checked_for; /* generation of the list that next_check_ns was for */
   __u64 shooting;    /* generation of the list that is being carried out; 0: none */
   __u64 crossed_ns;
+  __u64 crossed_boot_ns; /* the same by the clock of start_boottime */
   __u64 usage;
   __u64 line;
   __u64 firings;
@@ -37,9 +38,10 @@ struct guard_state {
   __u32 claimed; /* victims, by bit: a CPU is processing it */
   __u32 settled; /* victims, by bit: finished */
   __u32 refused;
-  __u32 reached; /* victims that were signalled or dying */
+  __u32 reached; /* victims that were signalled */
   __u32 unread;  /* the last walk was incomplete */
   __u32 forgiven_times;
+  __u32 unread_times;    /* in a row */
   __u32 current_claimed; /* as `claimed`, of a process that is not listed */
 };
 

@@ -73,30 +73,6 @@ static __always_inline __u64 above(__u64 value, __u64 base) {
   return value > base ? value - base : 0;
 }
 
-/* Reads one workload; 0: its page cache cannot be read, and it may be above its request. */
-static __always_inline int read_standing(__u32 bank, __u32 i) {
-  struct abi_standing_workload* workload = standing_workload(bank, i);
-  __u32 at = standing_index(i);
-  __u64 memcg, usage;
-  __s64 inactive, active;
-
-  if (!workload) return 1;
-  standing_used[at] = standing_grown[at] = 0;
-  memcg = workload->memcg;
-  if (memcg_id((void*)memcg) != workload->cgroup) return 1;
-  inactive = file_below(memcg, 0);
-  active = file_below(memcg, 1);
-  usage = memcg_usage((void*)memcg);
-  /* A cgroup was made or removed below, or there are too many. */
-  if (inactive < 0 || active < 0) {
-    COUNT_GUARD(unread);
-    return usage <= workload->request;
-  }
-  standing_used[at] = above(usage, inactive);
-  standing_grown[at] = above(above(usage, inactive + active), workload->held);
-  return 1;
-}
-
 struct standing_walk {
   __u32 bank;
   __u32 by_growth;
@@ -105,8 +81,37 @@ struct standing_walk {
   __u64 growth;  /* these four: of the first one in order */
   __u64 over;
   __s32 priority;
-  __s32 first; /* negative: none is above its request */
+  __s32 first;  /* negative: none is above its request */
+  __u64 until;  /* bpf_ktime_get_ns(): the end of the time for reading */
+  __u32 unread; /* not all could be read */
 };
+
+/* Reads one workload. The reading ends if its page cache cannot be read, and it may be above its
+ * request. */
+static long read_standing(__u32 i, struct standing_walk* walk) {
+  struct abi_standing_workload* workload = standing_workload(walk->bank, i);
+  __u32 at = standing_index(i);
+  __u64 memcg, usage;
+  __s64 inactive, active;
+
+  if (!workload) return 1;
+  standing_used[at] = standing_grown[at] = 0;
+  memcg = workload->memcg;
+  if (memcg_id((void*)memcg) != workload->cgroup) return 0;
+  inactive = file_below(memcg, 0);
+  active = file_below(memcg, 1);
+  usage = memcg_usage((void*)memcg);
+  /* A cgroup was made or removed below, or there are too many. */
+  if (inactive < 0 || active < 0) {
+    COUNT_GUARD(unread);
+    walk->unread |= usage > workload->request;
+  } else {
+    standing_used[at] = above(usage, inactive);
+    standing_grown[at] = above(above(usage, inactive + active), workload->held);
+  }
+  walk->unread |= bpf_ktime_get_ns() > walk->until;
+  return walk->unread ? 1 : 0;
+}
 
 static long add_growth(__u32 i, struct standing_walk* walk) {
   struct abi_standing_workload* workload = standing_workload(walk->bank, i);
@@ -151,16 +156,14 @@ static long rank_standing(__u32 i, struct standing_walk* walk) {
  * something that is not listed, or the first one may not be killed. STANDING_UNREAD: not all could
  * be read. `subject_growth` in bytes, since the list was made. One CPU at a time. */
 __noinline int choose_standing(__u32 bank, __u32 count, __u32 by_growth, __u64 subject_growth) {
-  struct standing_walk walk = {.bank = bank, .by_growth = by_growth, .first = -1};
+  struct standing_walk walk = {
+      .bank = bank, .by_growth = by_growth, .first = -1, .unread = unknown_zero()};
   struct abi_standing_workload* workload;
-  __u64 until = bpf_ktime_get_ns() + STANDING_READ_NS;
 
   if (count > ABI_STANDING_WORKLOADS) return STANDING_NONE;
-  /* Not a callback: the verifier permits eight frames, which the path to here uses up. */
-  for (__u32 i = unknown_zero(); i < ABI_STANDING_WORKLOADS; i++) {
-    if (i >= count) break;
-    if (!read_standing(bank, i) || bpf_ktime_get_ns() > until) return STANDING_UNREAD;
-  }
+  walk.until = bpf_ktime_get_ns() + STANDING_READ_NS;
+  bpf_loop(count, read_standing, &walk, 0);
+  if (walk.unread) return STANDING_UNREAD;
   bpf_loop(count, add_growth, &walk, 0);
   if (walk.grown < subject_growth / 2) return STANDING_NONE;
   bpf_loop(count, rank_standing, &walk, 0);
@@ -184,18 +187,49 @@ static __always_inline int take_standing(__u32 bank, __u32 group, __u32 i,
   return 1;
 }
 
-/* The running process as a victim, if every process of the workload may be killed; else 0. */
-static __always_inline int take_current(__u32 bank, __u32 group, struct abi_guard_victim* victim) {
+struct listed_search {
+  __u32 bank;
+  __u32 group;
+  __s32 tgid;
+  __u32 found;
+};
+
+static long find_listed(__u32 i, struct listed_search* search) {
+  struct abi_guard_victim listed;
+
+  if (!take_standing(search->bank, search->group, i, &listed)) return 1;
+  search->found |= listed.tgid == search->tgid;
+  return search->found ? 1 : 0;
+}
+
+/* Whether the workload's list has this process. */
+static __always_inline int is_listed(__u32 bank, __u32 group, __s32 tgid) {
+  struct listed_search search = {
+      .bank = bank, .group = group, .tgid = tgid, .found = unknown_zero()};
+
+  bpf_loop(ABI_GUARD_VICTIMS, find_listed, &search, 0);
+  return search.found;
+}
+
+/* As userspace/actuators/newer_processes.h: what starts later was started again after the kill. */
+#define YOUNGER_NS (1000 * 1000 * 1000ULL)
+
+/* The running process as a victim, if every process of the workload may be killed, and this one is
+ * not listed and has started before `until` (start_boottime); else 0. */
+static __always_inline int take_current(__u32 bank, __u32 group, __u64 until,
+                                        struct abi_guard_victim* victim) {
   struct abi_standing_workload* workload = standing_workload(bank, group);
   struct task_struct* current = (void*)bpf_get_current_task();
+  __s32 tgid = bpf_get_current_pid_tgid() >> 32;
 
-  if (!workload || !(workload->flags & ABI_STANDING_WHOLE)) return 0;
-  victim->tgid = bpf_get_current_pid_tgid() >> 32;
+  if (!workload || !(workload->flags & ABI_STANDING_WHOLE) || is_listed(bank, group, tgid))
+    return 0;
+  victim->tgid = tgid;
   victim->start_ns = BPF_CORE_READ(current, group_leader, start_boottime);
   victim->cgroup = workload->cgroup;
   victim->expected = 0;
   victim->group = group;
-  return 1;
+  return victim->start_ns < until;
 }
 
 #endif

@@ -23,7 +23,7 @@ Observation calm(Bytes available) {
 }
 
 std::optional<StandingSubject> subject_of(const Config& of, const Observation& observation) {
-  return standing_subject(of, observation, /*node_counts=*/true);
+  return standing_subject(of, observation, {});
 }
 
 TEST(StandingListTest, TheLineIsWhereHalfOfTheThresholdIsLeft) {
@@ -61,9 +61,20 @@ TEST(StandingListTest, AWatchedCgroupHasItWhereTheNodeIsNotCounted) {
   observation.watched = {cgroup("/a", gib(4), gib(2), /*threshold=*/1)};
   const Config both = config(
       {hard(Signal::memory_until_oom, mib(100)), hard(Signal::cgroup_memory_available, mib(64))});
-  const auto subject = standing_subject(both, observation, /*node_counts=*/false);
+  const CgroupId of_the_node;
+  const auto subject = standing_subject(both, observation, {&of_the_node, 1});
   ASSERT_TRUE(subject);
   EXPECT_EQ(subject->path, "/a");
+}
+
+// The programs compare its limit, which is another.
+TEST(StandingListTest, ACgroupOfDeclaredCapacityHasNone) {
+  Observation observation = calm(gib(8));
+  observation.watched = {cgroup("/a", gib(4), gib(2))};
+  Threshold declared = hard(Signal::cgroup_memory_available, mib(64));
+  EXPECT_TRUE(subject_of(config({declared}), observation));
+  declared.capacity = gib(4);
+  EXPECT_FALSE(subject_of(config({declared}), observation));
 }
 
 TEST(StandingListTest, NearAThresholdThereIsNone) {

@@ -19,7 +19,10 @@ constexpr Duration kChangedInterval = std::chrono::seconds(1);
 // Memory is used between the reading of the node's file and that of the programs.
 constexpr Bytes kAvailableSlack = mib(64);
 // A balloon seldom changes, and what it hides from the programs stays hidden until it does.
-constexpr Duration kNodeDiffers = std::chrono::minutes(10);
+constexpr Duration kNodeLeftOut = std::chrono::minutes(10);
+// The limit may only have changed since it was read.
+constexpr Duration kCgroupLeftOut = std::chrono::minutes(1);
+constexpr std::size_t kLeftOutMax = 1024;
 // A preparation is followed by so many times its length without one.
 constexpr int kPreparationRest = 500;
 constexpr Duration kRestMax = std::chrono::seconds(30);
@@ -55,8 +58,7 @@ bool is_nested(std::string_view path, const policy::StandingOrder& order) {
 }  // namespace
 
 void StandingGuard::evaluated(const Config& config, const Record& record) {
-  const bool node_counts = parts_.clock.now() >= node_differs_until_;
-  auto subject = policy::standing_subject(config, record.observation, node_counts);
+  auto subject = policy::standing_subject(config, record.observation, left_out());
   if (!subject) return withdraw();
   if (in_force() && published_->order.cgroup != subject->cgroup) withdraw();
   if (subject_ && subject_->cgroup != subject->cgroup) {
@@ -148,6 +150,7 @@ void StandingGuard::work_for_a_turn(const Config& config, Preparation& preparati
     return;
   }
   preparation.sampled = true;
+  preparation.used = used_by(*subject_).value_or(Bytes{0});
   preparation.changes = parts_.observer.workload_changes();  // its last turn dropped what is gone
   preparation.read.kills = kills_;
   preparation.order = policy::standing_order(config, *subject_, preparation.read);
@@ -190,25 +193,48 @@ void StandingGuard::approve_next(Preparation& preparation) {
   list.workloads.push_back(entry);
 }
 
+// As the list counts it: of a cgroup at the last evaluation, of the node now. Nullopt: the programs
+// cannot count it.
+std::optional<Bytes> StandingGuard::used_by(const policy::StandingSubject& subject) const {
+  if (subject.cgroup != CgroupId{}) return subject.capacity - subject.available;
+  const auto usage = parts_.guard.usage(CgroupId{});
+  return usage.ok() ? usage->taken : std::nullopt;
+}
+
 // False: the programs cannot count the node's memory, or find another MemAvailable than its file.
 bool StandingGuard::place(const policy::StandingSubject& subject, const NodeSample& node,
-                          kernel::StandingGuardList& list) {
+                          Preparation& prepared) {
+  kernel::StandingGuardList& list = prepared.list;
+  const auto used = used_by(subject);
+  // The smaller one: growth while the workloads were approved is theirs alone.
+  list.usage = std::min(used.value_or(Bytes{0}), prepared.used);
   if (subject.cgroup != CgroupId{}) {
-    list.usage = subject.capacity - subject.available;
     list.line = subject.capacity - subject.line;
     list.limit = subject.capacity;
     list.inactive_file = subject.inactive_file;
     return true;
   }
-  const auto usage = parts_.guard.usage(CgroupId{});
+  const Bytes origin{static_cast<std::int64_t>(abi_node_taken(0))};
   const bool counts =
-      usage.ok() && usage->available && node.kernel_available &&
-      std::abs((*usage->available - *node.kernel_available).count) <= kAvailableSlack.count;
+      used && node.kernel_available &&
+      std::abs((origin - *used - *node.kernel_available).count) <= kAvailableSlack.count;
   node_differs_ = counts ? 0 : node_differs_ + 1;
-  if (!counts) return false;
-  list.usage = *usage->taken;
-  list.line = Bytes{static_cast<std::int64_t>(abi_node_taken(as_amount(subject.line)))};
-  return true;
+  list.line = origin - subject.line;
+  return counts;
+}
+
+std::vector<CgroupId> StandingGuard::left_out() {
+  const MonotonicTime now = parts_.clock.now();
+  std::erase_if(left_out_, [&](const auto& entry) { return entry.second <= now; });
+  std::vector<CgroupId> subjects;
+  for (const auto& [subject, until] : left_out_) subjects.push_back(subject);
+  return subjects;
+}
+
+void StandingGuard::leave_out(CgroupId subject, Duration time) {
+  if (left_out_.size() >= kLeftOutMax) return;
+  left_out_[subject] = parts_.clock.now() + time;
+  due_ = rested_at_;  // for the next subject
 }
 
 // What cannot be published leaves the list in force as it is: it was right when it was made.
@@ -228,14 +254,18 @@ void StandingGuard::publish(const Config& config, const Record& record,
   list.expires = now + kExpiry;
   list.by_growth = config.ranking == Ranking::kubelet_growth;
   if (list.workloads.empty()) return withdraw();
-  if (!place(subject, record.observation.node, list)) {
+  if (!place(subject, record.observation.node, prepared)) {
     if (node_differs_ < kNodeDiffersMax) return;
-    node_differs_until_ = now + kNodeDiffers;
+    leave_out(subject.cgroup, kNodeLeftOut);
     return withdraw();
   }
   const auto stood = parts_.guard.stand(list);
   if (stood.ok()) return keep(std::move(prepared), record, subject);
   if (stood.error().code == EBUSY) return;  // its report is about to be taken
+  if (stood.error().code == EAGAIN || stood.error().code == ENOENT) {
+    leave_out(subject.cgroup, kCgroupLeftOut);
+    return withdraw();
+  }
   parts_.log.write(exports::LogLevel::warning,
                    exports::LogLine("guard").field("problem", stood.error().text()));
   withdraw();

@@ -86,6 +86,7 @@ class StandingGuard {
     policy::StandingOrder order = {};
     std::size_t next_workload = 0;
     kernel::StandingGuardList list = {};
+    Bytes used = {};  // of the subject, as the list counts it, before the workloads were approved
     Duration took{0};
   };
   struct Published {
@@ -97,10 +98,13 @@ class StandingGuard {
   void work_for_a_turn(const Config& config, Preparation& preparation);
   void approve_next(Preparation& preparation);
   void postpone();
+  [[nodiscard]] std::vector<CgroupId> left_out();
+  void leave_out(CgroupId subject, Duration time);
   void abandon(MonotonicTime now);
   void publish(const Config& config, const Record& record, const policy::StandingSubject& subject);
+  [[nodiscard]] std::optional<Bytes> used_by(const policy::StandingSubject& subject) const;
   [[nodiscard]] bool place(const policy::StandingSubject& subject, const NodeSample& node,
-                           kernel::StandingGuardList& list);
+                           Preparation& prepared);
   void keep(Preparation prepared, const Record& record, const policy::StandingSubject& subject);
 
   const GuardParts parts_;
@@ -113,9 +117,9 @@ class StandingGuard {
   std::uint64_t changes_ = 0;  // as in Preparation, of the last list
   MonotonicTime due_;          // of the next preparation, if no workload comes or goes
   MonotonicTime rested_at_;    // the earliest time of the next preparation
-  // Until then the programs count the node's memory otherwise than its file, and cgroups have the
-  // list.
-  MonotonicTime node_differs_until_;
+  // Subjects that the programs cannot compare, each until a time: the node, because they count its
+  // memory otherwise than its file; cgroups whose own limit is not their capacity.
+  std::map<CgroupId, MonotonicTime> left_out_;
   int node_differs_ = 0;   // how often in a row it did
   bool reported_ = false;  // that a list is in force
 };

@@ -257,7 +257,11 @@ void Watchdog::act(Orders& orders, const Post& post, Bytes working_set) {
   if (!orders.take(Claim::by_thread)) return;
   // The loop may have evaluated since it was found late, and have had a reason not to kill.
   if (!loop_is_late(*post.met_since, clock_.now())) return orders.claim.store(Claim::open);
-  if (postpone_guard_) postpone_guard_();
+  if (postpone_guard_) {
+    postpone_guard_();
+    // It fired before it was postponed.
+    if (defers_to_guard(orders, clock_.now())) return orders.claim.store(Claim::open);
+  }
   const auto killed = pinned.kill(*members, clock_);
   // No pinned process was left: the order is void, and there is no kill.
   if (!killed.at) return orders.claim.store(Claim::by_loop);

@@ -100,6 +100,7 @@ class GuardPrograms::Loaded {
   void note(const abi_guard_report& report);
   [[nodiscard]] bool runs(std::size_t cpu) const;
   void start_clocks();
+  void visit_cpus(bool every_clock);
   void start_stopped_clocks();
 
   bool with_charges_;
@@ -174,7 +175,13 @@ std::uint32_t GuardPrograms::Loaded::running_clocks() const {
 void GuardPrograms::Loaded::start_clocks() {
   use_service_priority();
   start_problem_.reset();
-  const bool every_clock = restart_all_.exchange(false);
+  // Again for a list that was armed meanwhile.
+  do {
+    visit_cpus(restart_all_.exchange(false));
+  } while (restart_all_);
+}
+
+void GuardPrograms::Loaded::visit_cpus(bool every_clock) {
   const auto keep = [this](Error problem) {
     if (!start_problem_) start_problem_ = std::move(problem);
   };

@@ -25,11 +25,10 @@ bool has_swap(const NodeSample& node) {
 }
 
 // Whether the programs can compare the threshold with what it is about.
-bool is_counted(const Threshold& threshold, const Subject& subject, const NodeSample& node,
-                bool node_counts) {
+bool is_counted(const Threshold& threshold, const Subject& subject, const NodeSample& node) {
   const Measure measure = row_of(threshold.signal).measure;
-  if (!subject.is_node()) return measure == Measure::working_set;
-  return node_counts && measure == Measure::memory_and_swap && !has_swap(node);
+  if (!subject.is_node()) return measure == Measure::working_set && !threshold.capacity;
+  return measure == Measure::memory_and_swap && !has_swap(node);
 }
 
 StandingSubject of_threshold(const Threshold& threshold, const Subject& subject,
@@ -57,7 +56,8 @@ bool is_before(const StandingSubject& a, const StandingSubject& b) {
 }  // namespace
 
 std::optional<StandingSubject> standing_subject(const Config& config,
-                                                const Observation& observation, bool node_counts) {
+                                                const Observation& observation,
+                                                std::span<const CgroupId> left_out) {
   const MonotonicTime lately = observation.at - config.kill_limit.window;
   const bool killed = std::ranges::any_of(observation.kills, [&](const KillProgress& kill) {
     return kill.state == KillState::in_flight || kill.state == KillState::terminating ||
@@ -71,7 +71,8 @@ std::optional<StandingSubject> standing_subject(const Config& config,
                        const std::optional<SignalState>& signal) {
                      const bool kills = threshold.hard() && threshold.response == Response::evict;
                      if (!kills || !signal || !signal->level) return;
-                     if (!is_counted(threshold, subject, observation.node, node_counts)) return;
+                     if (!is_counted(threshold, subject, observation.node)) return;
+                     if (std::ranges::find(left_out, subject.cgroup) != left_out.end()) return;
                      auto standing = of_threshold(threshold, subject, *signal);
                      if (!chosen || is_before(standing, *chosen)) chosen = std::move(standing);
                    });

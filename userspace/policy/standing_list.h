@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,15 +34,15 @@ struct StandingSubject {
   Bytes inactive_file;  // of a cgroup
 };
 
-// The node, if the programs count what is available on it (`node_counts`), it has a hard, evicting
-// threshold of memory.untilOom and no swap; else the watched cgroup nearest to its own threshold on
-// memory. Nothing with Ranking::kernel, whose points change
-// with every page; near a threshold, where guard_orders() has better lists; and while a kill is in
-// flight or within KillLimit::window, because a further one depends on what the first freed
-// (damage_limit.h).
+// The node, if it has a hard, evicting threshold of memory.untilOom and no swap; else the watched
+// cgroup nearest to its own threshold on memory. Without those in `left_out`, and without cgroups
+// whose capacity is declared: the programs compare their limit. Nothing with Ranking::kernel, whose
+// points change with every page; near a threshold, where guard_orders() has better lists; and while
+// a kill is in flight or within KillLimit::window, because a further one depends on what the first
+// freed (damage_limit.h).
 [[nodiscard]] std::optional<StandingSubject> standing_subject(const Config& config,
                                                               const Observation& observation,
-                                                              bool node_counts);
+                                                              std::span<const CgroupId> left_out);
 
 struct StandingWorkload {
   std::size_t candidate = 0;  // index into StandingOrder::considered

@@ -12,9 +12,9 @@
 
 namespace forestall::actuators {
 
-// Before the kill: adds 1 to user.oomd_ooms and the number of its processes to user.oomd_kill. An
-// error names what could not be set; the kill does not depend on it. A cgroup that was removed and
-// created again is not marked.
+// Right after the signals: adds 1 to user.oomd_ooms and the number of its processes that are left
+// to user.oomd_kill. An error names what could not be set; the kill does not depend on it. A cgroup
+// that was removed and created again is not marked.
 [[nodiscard]] Result<void> mark_managed_oom(const kernel::CgroupTree& tree, const Workload& victim);
 
 // Adds to a number in an attribute; without it, to 0. An error: the attribute has no number, or the

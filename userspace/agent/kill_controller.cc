@@ -40,12 +40,13 @@ bool KillController::signal(const Decision& decision) {
     return false;
   }
   if (!claim()) return false;
-  mark_managed_oom(decision);
   kills_.signal(decision);
+  mark_managed_oom(decision);
   return true;
 }
 
-// Of a kill in systemd-oomd's place, for PID 1.
+// Of a kill in systemd-oomd's place, for PID 1. After the signals: setting an attribute waits for a
+// lock that the victim's owner can hold.
 void KillController::mark_managed_oom(const Decision& decision) {
   if (decision.reason != Reason::ruleset || !decision.ruleset || parts_.ladder.dry_run()) return;
   const RuleReport& ruleset = decision.rulesets[*decision.ruleset];

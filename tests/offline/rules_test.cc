@@ -144,7 +144,8 @@ TEST(RulesCommand, RefusesAConfigurationWithoutRulesets) {
   const Ran ran = run_forestall(
       {"rules", "--config", tree / "config.yaml", "--observations", tree / "obs.jsonl"});
   EXPECT_EQ(ran.exit_code, 2);
-  EXPECT_THAT(ran.errors, HasSubstr("config.yaml:1:1: there are no 'rulesets' to evaluate"));
+  EXPECT_THAT(ran.errors, HasSubstr("config.yaml:1:1: there are no 'rulesets' and no 'reclaim' "
+                                    "to evaluate"));
 }
 
 TEST(RulesCommand, ImportsOomdsRulesets) {

@@ -21,7 +21,8 @@ class ManagedOomMarks : public ::testing::Test {
   void SetUp() override {
     directory_ = UniqueFd(::open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (::fsetxattr(directory_.get(), "user.probe", "", 0, 0) != 0 && errno == ENOTSUP) {
-      GTEST_SKIP() << "not applicable: no extended attributes of users here";
+      GTEST_SKIP() << "not applicable: this file system has no attributes of users; "
+                      "runs on this host in the stage asan";
     }
   }
   [[nodiscard]] std::string value() const {

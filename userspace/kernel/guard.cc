@@ -91,7 +91,6 @@ class GuardPrograms::Loaded {
   };
 
   Result<void> attach();
-  [[nodiscard]] std::optional<std::size_t> find_slot(CgroupId subject);
   [[nodiscard]] std::optional<std::size_t> take_slot(const GuardList& list);
   [[nodiscard]] bool resolve(int fd, CgroupId cgroup, std::size_t slot) const;
   Result<void> resolve_standing(const StandingGuardList& list) const;

@@ -79,6 +79,25 @@ class GuardStandingTest : public GuardFixture {
   StandingGuardList standing_;
 };
 
+// The victim is not the process that runs.
+class GuardStandingOthersTest : public GuardStandingTest {
+ protected:
+  void SetUp() override {
+    if (!guard_->reaches_others()) {
+      GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
+                      "host and in the guest of 7.2";
+    }
+  }
+
+  // `leaking` grows by `amount`, and `victim` dies in its place.
+  static void expect_killed_instead(const Pod& leaking, const Pod& victim, Bytes amount) {
+    leaking.hog->grow(amount);
+    expect_killed(*victim.hog);
+    ASSERT_TRUE(leaking.hog->wait_grown());
+    EXPECT_TRUE(leaking.hog->alive());
+  }
+};
+
 TEST_F(GuardStandingTest, KillsTheWorkloadThatGrew) {
   const Pod calm = start("calm", mib(24));
   const Pod leaking = start("leaking", kCalm);
@@ -97,54 +116,33 @@ TEST_F(GuardStandingTest, KillsTheWorkloadThatGrew) {
   expect_only_guard_killed();
 }
 
-TEST_F(GuardStandingTest, AWorkloadAboveItsRequestPrecedesOneThatGrewWithinIts) {
+TEST_F(GuardStandingOthersTest, AWorkloadAboveItsRequestPrecedesOneThatGrewWithinIts) {
   Pod leaking = start("leaking", kCalm);
   const Pod above = start("above", mib(24));
   leaking.request = kLimit;
-  if (!guard_->reaches_others()) {
-    GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
-                    "host and in the guest of 7.2";
-  }
   add(leaking, kCalm);
   add(above, mib(24));
   stand();
-  leaking.hog->grow(kLine);
-  expect_killed(*above.hog);
-  ASSERT_TRUE(leaking.hog->wait_grown());
-  EXPECT_TRUE(leaking.hog->alive());
+  expect_killed_instead(leaking, above, kLine);
 }
 
-TEST_F(GuardStandingTest, TheLowerPriorityIsFirst) {
+TEST_F(GuardStandingOthersTest, TheLowerPriorityIsFirst) {
   Pod leaking = start("leaking", kCalm);
   const Pod low = start("low", mib(16));
   leaking.priority = 1000;
-  if (!guard_->reaches_others()) {
-    GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
-                    "host and in the guest of 7.2";
-  }
   add(leaking, kCalm);
   add(low, mib(16));
   stand();
-  leaking.hog->grow(kLine);
-  expect_killed(*low.hog);
-  ASSERT_TRUE(leaking.hog->wait_grown());
-  EXPECT_TRUE(leaking.hog->alive());
+  expect_killed_instead(leaking, low, kLine);
 }
 
-TEST_F(GuardStandingTest, WithoutGrowthTheLargerIsFirst) {
+TEST_F(GuardStandingOthersTest, WithoutGrowthTheLargerIsFirst) {
   const Pod leaking = start("leaking", kCalm);
   const Pod large = start("large", mib(48));
-  if (!guard_->reaches_others()) {
-    GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
-                    "host and in the guest of 7.2";
-  }
   add(leaking, kCalm);
   add(large, mib(48));
   stand(/*by_growth=*/false);
-  leaking.hog->grow(mib(16));
-  expect_killed(*large.hog);
-  ASSERT_TRUE(leaking.hog->wait_grown());
-  EXPECT_TRUE(leaking.hog->alive());
+  expect_killed_instead(leaking, large, mib(16));
 }
 
 TEST_F(GuardStandingTest, SparesAllWhileEachIsWithinItsRequest) {
@@ -276,11 +274,7 @@ TEST_F(GuardStandingTest, KillsAProcessThatIsYoungerThanTheListInAWholeWorkload)
   expect_only_guard_killed();
 }
 
-TEST_F(GuardStandingTest, SparesAYoungerProcessOfAWorkloadThatMayNotBeKilledAsAWhole) {
-  if (!guard_->reaches_others()) {
-    GTEST_SKIP() << "not applicable: this kernel signals only the running process; runs on this "
-                    "host and in the guest of 7.2";
-  }
+TEST_F(GuardStandingOthersTest, SparesAYoungerProcessOfAWorkloadThatMayNotBeKilledAsAWhole) {
   const Pod leaking = start("leaking", kCalm);
   add(leaking, kCalm);
   stand();

@@ -28,11 +28,10 @@ std::vector<pid_t> largest_first(std::vector<pid_t> pids) {
 
 }  // namespace
 
-Approved GuardApproval::add_processes(const Workload& workload, std::uint32_t group, Bytes expected,
-                                      std::size_t size_max, std::vector<abi_guard_victim>& out) {
-  const auto directory = tree_.open(workload.path);
-  if (!directory.ok() || directory->id() != workload.cgroup) return Approved::some;
-  auto members = actuators::members_of(*directory, never_kill_);
+Approved GuardApproval::add_processes(const kernel::CgroupDir& workload, std::uint32_t group,
+                                      Bytes expected, std::size_t size_max,
+                                      std::vector<abi_guard_victim>& out) {
+  auto members = actuators::members_of(workload, never_kill_);
   if (!members.ok()) return Approved::some;  // removed
   std::erase_if(members->present, [&](pid_t pid) {
     return std::ranges::binary_search(members->protected_pids, pid);
@@ -50,7 +49,7 @@ Approved GuardApproval::add_processes(const Workload& workload, std::uint32_t gr
       all = false;
       continue;
     }
-    auto identified = guard_.identify(pid, workload.cgroup);
+    auto identified = guard_.identify(pid, workload.id());
     if (!identified.ok() || !process->send_signal(0).ok()) {
       all = false;
       continue;

@@ -26,9 +26,9 @@ enum class Approved : std::uint8_t {
 // Thread rule: the loop's thread only.
 class GuardApproval {
  public:
-  // Both outlive the object.
-  GuardApproval(kernel::GuardPrograms& guard, const kernel::CgroupTree& tree)
-      : guard_(guard), tree_(tree), never_kill_(actuators::NeverKill::of_this_process()) {}
+  // `guard` outlives the object.
+  explicit GuardApproval(kernel::GuardPrograms& guard)
+      : guard_(guard), never_kill_(actuators::NeverKill::of_this_process()) {}
 
   // The cgroups of the protected workloads: no process with a thread in one of them is approved.
   void protect(const std::shared_ptr<const actuators::ProtectedGroups>& groups) {
@@ -37,13 +37,12 @@ class GuardApproval {
   // Appends the workload's processes, the largest first, until `out` has `size_max`. The first has
   // the workload's `expected`, the others 0. Where none of its processes could be approved, a list
   // ends before it, because the guard must not kill the next workload in its place.
-  [[nodiscard]] Approved add_processes(const Workload& workload, std::uint32_t group,
+  [[nodiscard]] Approved add_processes(const kernel::CgroupDir& workload, std::uint32_t group,
                                        Bytes expected, std::size_t size_max,
                                        std::vector<abi_guard_victim>& out);
 
  private:
   kernel::GuardPrograms& guard_;
-  const kernel::CgroupTree& tree_;
   actuators::NeverKill never_kill_;
 };
 

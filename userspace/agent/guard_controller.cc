@@ -249,7 +249,9 @@ std::vector<abi_guard_victim> GuardController::approve(const policy::GuardOrder&
   for (const policy::GuardVictim& victim : order.victims) {
     if (victims.size() >= ABI_GUARD_VICTIMS) break;
     const Workload& workload = order.considered[victim.candidate].sample.workload;
-    if (approval_.add_processes(workload, victim.group, victim.expected, ABI_GUARD_VICTIMS,
+    const auto directory = parts_.tree.open(workload.path);
+    if (!directory.ok() || directory->id() != workload.cgroup) continue;
+    if (approval_.add_processes(*directory, victim.group, victim.expected, ABI_GUARD_VICTIMS,
                                 victims) == Approved::none) {
       break;
     }

@@ -86,7 +86,7 @@ class GuardController final : public LoopGuard {
 
   explicit GuardController(const GuardParts& parts)
       : parts_(parts),
-        approval_(parts.guard, parts.tree),
+        approval_(parts.guard),
         standing_({parts.guard, parts.tree, parts.observer, parts.clock, parts.log}, approval_) {}
 
   void evaluated(const Config& config, const Record& record, const VictimCache& victim_cache,

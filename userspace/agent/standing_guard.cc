@@ -183,7 +183,7 @@ void StandingGuard::approve_next(Preparation& preparation) {
   // Without an approved process it is listed, so that none is killed in its place.
   if (listed.killable) {
     const auto group = static_cast<std::uint32_t>(list.workloads.size());
-    if (approval_.add_processes(workload, group, *candidate.sample.working_set(), room,
+    if (approval_.add_processes(*directory, group, *candidate.sample.working_set(), room,
                                 list.processes) == Approved::all) {
       entry.flags |= ABI_STANDING_WHOLE;
     }

@@ -8,6 +8,7 @@
 
 #include "forestall/v1/config.pb.h"
 #include "forestall/v1/doctor.pb.h"
+#include "forestall/v1/effective_config.pb.h"
 #include "forestall/v1/observation.pb.h"
 #include "forestall/v1/record.pb.h"
 #include "messages/json.h"

@@ -11,9 +11,9 @@
 #pragma once
 
 #include "base/result.h"
-#include "forestall/v1/config.pb.h"
 #include "forestall/v1/decision.pb.h"
 #include "forestall/v1/doctor.pb.h"
+#include "forestall/v1/effective_config.pb.h"
 #include "forestall/v1/observation.pb.h"
 #include "forestall/v1/oom.pb.h"
 #include "forestall/v1/pod.pb.h"

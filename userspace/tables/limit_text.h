@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "forestall/v1/config.pb.h"
+#include "forestall/v1/effective_config.pb.h"
 
 namespace forestall::tables {
 

@@ -55,6 +55,14 @@ class LabError(Exception):
     pass
 
 
+class ApiError(LabError):
+    """An answer of the API server with an error."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 def run(*command: object, **more) -> str:
     words = [str(word) for word in command]
     more.setdefault("stdin", subprocess.DEVNULL)
@@ -125,19 +133,23 @@ class Api:
     def __init__(self, authority: pathlib.Path) -> None:
         self.context = ssl.create_default_context(cafile=str(authority))
 
-    def _open(self, method: str, path: str, body: object, kind: str):
+    def open(self, method: str, path: str, body: object = None,
+             kind: str = "application/json"):
+        """The connection, and an answer that is read as it comes."""
         connection = HTTPSConnection(API_ADDRESS, timeout=PATIENCE, context=self.context)
         headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json",
                    "Content-Type": kind}
         connection.request(method, path, body and json.dumps(body), headers)
         answer = connection.getresponse()
         if answer.status >= 400:
-            raise LabError(f"{method} {path}: {answer.status} {answer.read().decode()}")
+            with contextlib.closing(connection):
+                problem = f"{method} {path}: {answer.status} {answer.read().decode()}"
+            raise ApiError(problem, answer.status)
         return connection, answer
 
     def call(self, method: str, path: str, body: object = None,
              kind: str = "application/json") -> dict:
-        connection, answer = self._open(method, path, body, kind)
+        connection, answer = self.open(method, path, body, kind)
         with contextlib.closing(connection):
             return json.loads(answer.read())
 
@@ -149,7 +161,7 @@ class Api:
         """The first object of `path` for which `holds(type of event, object)`."""
         query |= {"watch": "1", "timeoutSeconds": str(int(patience))}
         target = f"{path}?{urllib.parse.urlencode(query)}"
-        connection, answer = self._open("GET", target, None, "application/json")
+        connection, answer = self.open("GET", target)
         with contextlib.closing(connection):
             last = None
             deadline = time.monotonic() + patience
@@ -284,16 +296,19 @@ class Lab:
 
     def audit(self) -> Iterator[dict]:
         """Requests of Forestall's service accounts that the API server has answered."""
-        for line in (self.folder / "audit.log").read_text().splitlines():
+        file = self.folder / "audit.log"
+        # The API server creates it at the first of them.
+        for line in file.read_text().splitlines() if file.exists() else []:
             yield json.loads(line)
 
-    def account_kubeconfig(self, namespace: str, account: str) -> pathlib.Path:
+    def account_kubeconfig(self, namespace: str, account: str,
+                           server: str = API_ADDRESS) -> pathlib.Path:
         """A kubeconfig with the token of a service account."""
         path = f"/api/v1/namespaces/{namespace}"
         secrets = self.api.get(f"{path}/serviceaccounts/{account}")["secrets"]
         token = self.api.get(f"{path}/secrets/{secrets[0]['name']}")["data"]["token"]
-        file = self.folder / f"{account}.conf"
-        self._write_kubeconfig(file, base64.b64decode(token).decode())
+        file = self.folder / f"{account}-{server.replace(':', '-')}.conf"
+        self._write_kubeconfig(file, base64.b64decode(token).decode(), server)
         return file
 
     def import_image(self, archive: pathlib.Path) -> str:
@@ -341,11 +356,12 @@ class Lab:
         for name, token in (("admin", TOKEN), ("kubelet", "node-of-the-lab")):
             self._write_kubeconfig(self.folder / f"{name}.conf", token)
 
-    def _write_kubeconfig(self, file: pathlib.Path, token: str) -> None:
+    def _write_kubeconfig(self, file: pathlib.Path, token: str,
+                          server: str = API_ADDRESS) -> None:
         file.write_text(json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "lab",
             "clusters": [{"name": "lab", "cluster": {
-                "server": f"https://{API_ADDRESS}",
+                "server": f"https://{server}",
                 "certificate-authority": str(self.pki / "ca.crt")}}],
             "users": [{"name": "user", "user": {"token": token}}],
             "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "user"}}]}))

@@ -3,20 +3,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import pathlib
 import re
 import select
 import signal
-import subprocess
 import time
-from collections.abc import Iterator
 
 import fixture
-from fixture import MANIFESTS, NODES, PODS, ClusterCase, hog, program_of_image, report
-from lab import PATIENCE, LabError
+from fixture import NODES, PODS, hog, report
+from move_fixture import MoveCase
+from rebalancer import Rebalancer, rebalancer
 
 REPLICAS, AVAILABLE = 6, 4
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/forestall/leases/forestall-rebalance"
@@ -36,82 +31,7 @@ profiles:
 """
 
 
-class Rebalancer:
-    """A process of `forestall rebalance` with the rights of the manifests. Its log is read as it
-    comes."""
-
-    def __init__(self, folder: pathlib.Path, policy: str, *options: str) -> None:
-        file = folder / "policy.yaml"
-        file.write_text(policy)
-        kubeconfig = fixture.lab.account_kubeconfig("forestall", "forestall-rebalance")
-        self.lines: list[str] = []
-        self.process = subprocess.Popen(
-            [str(program_of_image()), "rebalance", f"--kubeconfig={kubeconfig}",
-             f"--policy-config-file={file}", *options],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.text = b""
-
-    def read(self, seconds: float) -> bool:
-        """Reads what comes within this time; False at the end of the log."""
-        if not select.select([self.process.stdout], [], [], seconds)[0]:
-            return True
-        block = os.read(self.process.stdout.fileno(), 65536)
-        *lines, self.text = (self.text + block).split(b"\n")
-        self.lines += [line.decode() for line in lines]
-        return bool(block)
-
-    def wait(self, pattern: str, begin: int = 0) -> int:
-        """Index of the line after the first one that matches."""
-        deadline = time.monotonic() + PATIENCE
-        index = begin
-        while True:
-            for index in range(index, len(self.lines)):
-                if re.search(pattern, self.lines[index]):
-                    return index + 1
-            index = max(begin, len(self.lines))
-            left = deadline - time.monotonic()
-            if left <= 0 or not self.read(left):
-                raise LabError(f"the log has no {pattern}: {self.lines}")
-
-    def send(self, number: int) -> None:
-        self.process.send_signal(number)
-
-    def end(self) -> int:
-        while self.read(PATIENCE):
-            pass
-        return self.process.wait(PATIENCE)
-
-    def evictions(self, begin: int = 0) -> dict[str, str]:
-        """Pod to the state of its eviction."""
-        found = {}
-        for line in self.lines[begin:]:
-            if match := re.search(r"eviction.* pod=(\S+) .*\bstate=(\S+)", line):
-                found[match[1]] = match[2]
-        return found
-
-
-@contextlib.contextmanager
-def rebalancer(*options: str, policy: str = POLICY) -> Iterator[Rebalancer]:
-    process = Rebalancer(fixture.lab.folder, policy, *options)
-    try:
-        yield process
-    finally:
-        process.process.kill()
-        process.process.wait()
-        process.process.stdout.close()
-
-
-class RebalanceTests(ClusterCase):
-    def apply_manifests(self, replicas: int) -> None:
-        folder = fixture.lab.folder / "rebalancer"
-        folder.mkdir(exist_ok=True)
-        base = os.path.relpath(MANIFESTS / "rebalancer", folder.resolve())
-        (folder / "kustomization.yaml").write_text(json.dumps({
-            "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-            "namespace": "forestall", "resources": [base],
-            "replicas": [{"name": "forestall-rebalance", "count": replicas}]}))
-        fixture.lab.kubectl("apply", "-k", folder)
-
+class RebalanceTests(MoveCase):
     def create_replicas(self) -> None:
         """Pods of a ReplicaSet, with a budget that permits a part of them to be away. Another node,
         of which only the object exists: no pod of a single node is evicted."""
@@ -178,12 +98,12 @@ class RebalanceTests(ClusterCase):
         self.apply_manifests(0)
         self.create_replicas()
         before = self.pods()
-        with rebalancer("--dry-run") as dry:
+        with rebalancer("--dry-run", policy=POLICY) as dry:
             self.assertEqual(dry.end(), 0, dry.lines)
         planned = {name for name, state in dry.evictions().items() if state == "dry-run"}
         self.assertGreaterEqual(len(planned), REPLICAS - AVAILABLE, dry.lines)
         self.assertEqual(self.pods(), before)
-        with rebalancer() as real:
+        with rebalancer(policy=POLICY) as real:
             self.assertEqual(real.end(), 0, real.lines)
         states = {name: state for name, state in real.evictions().items()
                   if state != "refused-by-plan"}
@@ -208,7 +128,8 @@ class RebalanceTests(ClusterCase):
                    "--leader-elect-resource-namespace=forestall",
                    f"--leader-elect-lease-duration={LEASE_SECONDS}s",
                    "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s")
-        with rebalancer(*options) as first, rebalancer(*options) as second:
+        with rebalancer(*options, policy=POLICY) as first, \
+                rebalancer(*options, policy=POLICY) as second:
             leader, other = first, second
             self.wait_for(lambda: self.leads(first) or self.leads(second), "one of both leads")
             if self.leads(second):

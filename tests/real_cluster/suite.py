@@ -17,6 +17,7 @@ from fault_tests import FaultTests
 from figures import print_figures
 from fixture import report
 from hostile_tests import HostileTests
+from move_tests import MoveTests
 from readme_tests import ReadmeTests
 from rebalance_tests import RebalanceTests
 from report_tests import ReportTests
@@ -28,7 +29,8 @@ started = time.monotonic()
 
 
 class ClusterTest(AgentTests, CredentialTests, FaultTests, ReportTests, HostileTests,
-                  RebalanceTests, RightsTests, ReadmeTests):
+                  RebalanceTests, MoveTests, RightsTests,
+                  ReadmeTests):
     """All tests, in the order of their names."""
 
 

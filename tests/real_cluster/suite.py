@@ -17,6 +17,7 @@ from fault_tests import FaultTests
 from figures import print_figures
 from fixture import report
 from hostile_tests import HostileTests
+from move_fault_tests import MoveFaultTests
 from move_tests import MoveTests
 from readme_tests import ReadmeTests
 from rebalance_tests import RebalanceTests
@@ -29,8 +30,7 @@ started = time.monotonic()
 
 
 class ClusterTest(AgentTests, CredentialTests, FaultTests, ReportTests, HostileTests,
-                  RebalanceTests, MoveTests, RightsTests,
-                  ReadmeTests):
+                  RebalanceTests, MoveTests, MoveFaultTests, RightsTests, ReadmeTests):
     """All tests, in the order of their names."""
 
 

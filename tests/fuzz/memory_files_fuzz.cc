@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernel/amount_setting.h"
 #include "kernel/memory_files.h"
-#include "kernel/memory_high.h"
 #include "require.h"
 
 namespace {
@@ -39,8 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(!*amount || (*amount)->count < (std::int64_t{1} << 62));
   }
   if (const auto psi = parse_psi(text)) require(!psi->some || psi->some->total >= Duration::zero());
-  if (const auto record = parse_memory_high_record(text)) {
-    const auto again = parse_memory_high_record(to_string(*record));
+  if (const auto record = parse_amount_record(text)) {
+    const auto again = parse_amount_record(to_string(*record));
     require(again && *again == *record);
   }
   return 0;

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "base/unique_fd.h"
+#include "kernel/amount_setting.h"
 
 #include "kernel/process_ref.h"
 #include "support/temp_tree.h"
@@ -25,16 +26,16 @@
 namespace forestall::kernel {
 namespace {
 
-TEST(MemoryHighRecord, ReadsBackWhatItWrites) {
-  for (const auto& record : {MemoryHighRecord{std::nullopt, std::nullopt, mib(1), std::nullopt},
-                             MemoryHighRecord{mib(9), mib(3), mib(4), ProcessId{7, 99}}}) {
-    const auto back = parse_memory_high_record(to_string(record));
+TEST(AmountRecord, ReadsBackWhatItWrites) {
+  for (const auto& record : {AmountRecord{std::nullopt, std::nullopt, mib(1), std::nullopt},
+                             AmountRecord{mib(9), mib(3), mib(4), ProcessId{7, 99}}}) {
+    const auto back = parse_amount_record(to_string(record));
     ASSERT_TRUE(back) << back.error().text();
     EXPECT_EQ(*back, record);
   }
   for (const auto* bad : {"", "max", "max max", "max max 1 2", "max -1 2", "a b c", "1 2 3 0 9",
                           "1 2 3 -4 9", "1 2 3 4 9 9", "1 2 3 4294967296 9"}) {
-    EXPECT_FALSE(parse_memory_high_record(bad)) << bad;
+    EXPECT_FALSE(parse_amount_record(bad)) << bad;
   }
 }
 
@@ -237,6 +238,26 @@ TEST_F(MemoryHighFile, RecordsOfAnEarlierBootAreDeleted) {
   EXPECT_THAT(restore(), testing::IsEmpty());
   EXPECT_EQ(high(), "40960000");
   EXPECT_FALSE(std::filesystem::exists(run_ / name));
+}
+
+// As a full disk or a crash may leave it. Before, no other setting was restored either.
+TEST_F(MemoryHighFile, ACutRecordIsReportedAndTheOthersAreRestored) {
+  files_.write("a/memory.high", "20480000");
+  leave("40960000 40960000 20480000");
+  for (const std::string name : {"1", "99999999999"}) run_.write("memory-high/" + name, "");
+  const std::string text = test::read_text(run_ / ("memory-high/" + std::to_string(id().inode)));
+  const std::string boot = text.substr(0, text.find('\n') + 1);
+  run_.write("memory-high/2", boot + "/a\n20480");
+  EXPECT_THAT(restore(),
+              testing::UnorderedElementsAre(testing::HasSubstr("memory-high/2 is cut; remove it"),
+                                            testing::HasSubstr("/a: memory.high restored")));
+  EXPECT_EQ(high(), "40960000");
+}
+
+// It would end up in the place of the value to restore.
+TEST_F(MemoryHighFile, APathWithALineBreakHasNoRecord) {
+  EXPECT_EQ(records_.write({id(), "/a\nmax max max", "max max 4096"}).error().code, EINVAL);
+  EXPECT_THAT(records_.all().value().records, testing::IsEmpty());
 }
 
 TEST_F(MemoryHighFile, RecordsAreTheAgentsUsersOnly) {

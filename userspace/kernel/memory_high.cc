@@ -5,73 +5,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <limits>
-
-#include "base/parse.h"
-#include "kernel/held_file.h"
-#include "kernel/memory_files.h"
+#include "kernel/amount_setting.h"
 #include "kernel/process_ref.h"
-#include "kernel/setting_leftovers.h"
 
 namespace forestall::kernel {
-namespace {
-
-std::string amount_text(const std::optional<Bytes>& amount) {
-  return amount ? std::to_string(amount->count) : "max";
-}
-
-Result<std::optional<Bytes>> read_amount(int fd, std::string_view name) {
-  std::string buffer;
-  const auto value = parse_amount(TRY(read_whole(fd, buffer, name)));
-  if (!value) return value.error().in(name);
-  return *value;
-}
-
-Result<void> write_amount(int fd, const std::optional<Bytes>& amount, std::string_view name) {
-  const auto text = amount_text(amount);
-  if (::pwrite(fd, text.data(), text.size(), 0) < 0) {
-    return errno_error(fmt::format("write \"{}\" to", text), name);
-  }
-  return {};
-}
-
-// Whether the process that wrote the record still runs. A zombie does not.
-bool owner_is_running(const MemoryHighRecord& record) {
-  return record.owner && is_running(*record.owner);
-}
-
-// Restores the original of `record` if the current value is still one of the record's.
-Result<void> undo(int file, const MemoryHighRecord& record, std::string_view name) {
-  const auto now = TRY(read_amount(file, name));
-  if (now != record.old_value && now != record.new_value) return {};
-  return write_amount(file, record.original, name);
-}
-
-}  // namespace
-
-std::string to_string(const MemoryHighRecord& record) {
-  auto text = fmt::format("{} {} {}", amount_text(record.original), amount_text(record.old_value),
-                          amount_text(record.new_value));
-  if (record.owner) text += fmt::format(" {} {}", record.owner->pid, record.owner->start_ticks);
-  return text;
-}
-
-Result<MemoryHighRecord> parse_memory_high_record(std::string_view text) {
-  auto rest = text;
-  MemoryHighRecord record;
-  for (auto* field : {&record.original, &record.old_value, &record.new_value}) {
-    *field = TRY(parse_amount(next_word(rest)));
-  }
-  const auto malformed = [&] { return error(fmt::format("memory.high record \"{}\"", text)); };
-  const auto pid_word = next_word(rest);
-  if (pid_word.empty()) return record;
-  const auto pid = parse_u64(pid_word);
-  const auto ticks = parse_u64(next_word(rest));
-  if (!pid || *pid == 0 || *pid > std::numeric_limits<pid_t>::max() || !ticks) return malformed();
-  record.owner = ProcessId{static_cast<pid_t>(*pid), *ticks};
-  if (!next_word(rest).empty()) return malformed();
-  return record;
-}
 
 MemoryHigh::MemoryHigh(const SettingRecords& records, const CgroupDir& cgroup, UniqueFd file,
                        std::optional<Bytes> original, ProcessId self)
@@ -93,11 +30,11 @@ Result<MemoryHigh> MemoryHigh::open(const CgroupDir& cgroup, const SettingRecord
 // EBUSY: another holder has a record of this setting: a running process, or another object of this
 // one, whose original a record of ours would replace.
 Result<void> MemoryHigh::record(const std::optional<Bytes>& before, Bytes value) const {
-  const SettingRecords::SavedSetting ours{
-      cgroup_, path_, to_string(MemoryHighRecord{original_, before, value, self_})};
+  const SettingRecords::SavedSetting ours{cgroup_, path_,
+                                          to_string(AmountRecord{original_, before, value, self_})};
   if (ours_) return records_->write(ours);
   return records_->claim(ours, [](std::string_view text) {
-    const auto present = parse_memory_high_record(text);
+    const auto present = parse_amount_record(text);
     return present && owner_is_running(*present);
   });
 }
@@ -127,28 +64,12 @@ Result<void> MemoryHigh::set(Bytes value) {
 
 Result<void> MemoryHigh::restore() {
   if (!ours_) return {};
-  const MemoryHighRecord record{original_, ours_, ours_, self_};
-  const auto undone = undo(file_.get(), record, name_);
+  const AmountRecord record{original_, ours_, ours_, self_};
+  const auto undone = undo_amount(file_.get(), record, name_);
   if (!undone && undone.error().code != ENODEV) return undone.error();
   records_->drop(cgroup_);
   ours_.reset();
   return {};
-}
-
-std::vector<std::string> restore_leftovers(const CgroupTree& tree, const SettingRecords& records,
-                                           bool dry_run) {
-  const auto restore = [&](const CgroupDir& cgroup,
-                           const SettingRecords::SavedSetting& left) -> Result<std::string> {
-    const auto record = TRY(parse_memory_high_record(left.text));
-    if (owner_is_running(record)) return std::string();
-    if (dry_run) return fmt::format("memory.high left as it is by a dry run (\"{}\")", left.text);
-    const UniqueFd file = TRY(cgroup.open_file("memory.high", O_RDWR));
-    TRY(undo(file.get(), record, left.path + "/memory.high"));
-    records.drop(left.cgroup);
-    return fmt::format("memory.high restored (\"{}\")", left.text);
-  };
-  return undo_leftovers(tree, records, restore, "memory.high not restored",
-                        "memory.high not restored");
 }
 
 }  // namespace forestall::kernel

@@ -2,18 +2,12 @@
 // Sets memory.high of one cgroup temporarily and always restores it.
 //
 // The destructor restores it. SIGKILL runs no destructor, so before the first write the original is
-// recorded (kernel/setting_records.h). The next start reads the records (restore_leftovers) and
-// restores the originals. Text of a record:
-//   <original> <old> <new> <pid> <start ticks>
-// The current value must be <old> or <new>, because the write may or may not have happened. If it
-// is neither, another process has changed the setting and it stays. The last two identify the owner
-// of the record: a second agent must not undo the setting of a running one.
+// recorded (kernel/amount_setting.h). The next start reads the records (restore_leftovers) and
+// restores the originals.
 #pragma once
 
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/bytes.h"
 #include "base/result.h"
@@ -23,17 +17,6 @@
 #include "model/ids.h"
 
 namespace forestall::kernel {
-
-struct MemoryHighRecord {
-  std::optional<Bytes> original;  // nothing: "max"
-  std::optional<Bytes> old_value;
-  std::optional<Bytes> new_value;
-  std::optional<ProcessId> owner;  // nothing: a text without one; its setting may be undone
-
-  friend bool operator==(const MemoryHighRecord&, const MemoryHighRecord&) = default;
-};
-[[nodiscard]] std::string to_string(const MemoryHighRecord& record);
-[[nodiscard]] Result<MemoryHighRecord> parse_memory_high_record(std::string_view text);
 
 class MemoryHigh {
  public:
@@ -72,12 +55,5 @@ class MemoryHigh {
   std::optional<Bytes> ours_;
   ProcessId self_;  // the owner in our records
 };
-
-// Restores the settings of a killed agent (v2; does nothing on v1). Skips records of running
-// processes. Returns one line for each cgroup that was restored or could not be. A dry run writes
-// nothing, and returns a line for each cgroup that it leaves as it is.
-[[nodiscard]] std::vector<std::string> restore_leftovers(const CgroupTree& tree,
-                                                         const SettingRecords& records,
-                                                         bool dry_run);
 
 }  // namespace forestall::kernel

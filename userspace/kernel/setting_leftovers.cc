@@ -31,7 +31,10 @@ std::vector<std::string> undo_leftovers(const CgroupTree& tree, const SettingRec
     log.push_back(fmt::format("{}: {}", all_failed, all.error().text()));
     return log;
   }
-  for (const auto& left : *all) {
+  for (const std::string& each : all->unreadable) {
+    log.push_back(fmt::format("{}: {}", failed, each));
+  }
+  for (const auto& left : all->records) {
     const auto done = undo_leftover(tree, records, undo, left);
     if (!done) {
       log.push_back(fmt::format("{}: {}: {}", left.path, failed, done.error().text()));

@@ -89,7 +89,9 @@ Result<void> SettingRecords::claim(
 }
 
 Result<void> SettingRecords::write(const SavedSetting& record) const {
-  if (directory_.empty()) return error("no run directory for the original of memory.high");
+  if (directory_.empty()) return error("no run directory for the originals of settings");
+  if (record.path.find('\n') != std::string::npos)
+    return Error{EINVAL, "the path of the cgroup has a line break"};
   if (::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST) {
     return errno_error("mkdir", directory_);
   }
@@ -138,14 +140,14 @@ void SettingRecords::drop(CgroupId cgroup) const {
   if (!directory_.empty()) ::unlink((directory_ + "/" + name_of(cgroup)).c_str());
 }
 
-Result<std::vector<SettingRecords::SavedSetting>> SettingRecords::all() const {
-  std::vector<SavedSetting> records;
-  if (directory_.empty()) return records;
+Result<SettingRecords::Found> SettingRecords::all() const {
+  Found found;
+  if (directory_.empty()) return found;
   UniqueFd directory;
   if (auto opened = open_directory(); opened.ok()) {
     directory = std::move(*opened);
   } else if (opened.error().code == ENOENT) {
-    return records;
+    return found;
   } else {
     return opened.error();
   }
@@ -154,10 +156,14 @@ Result<std::vector<SettingRecords::SavedSetting>> SettingRecords::all() const {
   while (const dirent* entry = ::readdir(list.get())) {
     const auto inode = parse_u64(entry->d_name);
     if (!inode) continue;
-    auto record = TRY(read_in(directory.get(), CgroupId{*inode}));
-    if (record) records.push_back(*std::move(record));
+    auto record = read_in(directory.get(), CgroupId{*inode});
+    if (!record) {
+      found.unreadable.push_back(record.error().text());
+    } else if (*record) {
+      found.records.push_back(**std::move(record));
+    }
   }
-  return records;
+  return found;
 }
 
 }  // namespace forestall::kernel

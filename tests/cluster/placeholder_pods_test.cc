@@ -24,6 +24,11 @@ std::string placeholder_text(const std::string& uid, const std::string& node,
          plan + R"("}},"spec":{"nodeName":")" + node + R"("},"status":)" + status + "}";
 }
 
+std::string terminating_text(const std::string& uid) {
+  return R"({"kind":"Pod","metadata":{"uid":")" + uid +
+         R"(","deletionTimestamp":"2026-01-02T15:04:05Z"},"spec":{"nodeName":"n2"}})";
+}
+
 rebalance::Snapshot snapshot_with_pod() {
   rebalance::Snapshot snapshot;
   snapshot.priority_classes = {{"forestall-placeholder", -1000}};
@@ -62,6 +67,11 @@ class PlaceholderPodsTest : public ::testing::Test {
   void begin() {
     rebalance::Snapshot snapshot = snapshot_with_pod();
     placeholders_.begin(wanted_room({}, snapshot, 0, "n2", "run-1").value(), now_);
+  }
+  void begin_other(const std::string& node) {
+    rebalance::Snapshot snapshot = snapshot_with_pod();
+    snapshot.pods.front().uid = "uid-c";
+    placeholders_.begin(wanted_room({}, snapshot, 0, node, "run-1").value(), now_);
   }
   // "METHOD TARGET" of the next request, which is answered so; empty: none.
   std::string play(int code, const std::string& body = "{}") {
@@ -265,6 +275,64 @@ TEST_F(PlaceholderPodsTest, RemovesLeftoversBeforeItCreates) {
   EXPECT_EQ(play(201, placeholder_text("p1", "")), "POST") << "a pod without the label stays";
   placeholders_.remove_leftovers(snapshot_with_pod(), now_);
   EXPECT_EQ(placeholders_.find("uid-a")->state, RoomState::waiting);
+}
+
+// Its room is that of a pod for the scheduler, which would bind no other one in its place.
+TEST_F(PlaceholderPodsTest, NoneIsCreatedInPlaceOfOneThatTerminates) {
+  hold();
+  placeholders_.release("uid-a", "the pod was not evicted", now_);
+  begin_other("n2");
+  EXPECT_EQ(play(200, terminating_text("p1")), "DELETE/placeholder-uid-a");
+  EXPECT_EQ(play(200, terminating_text("p1")), "GET/placeholder-uid-a");
+  EXPECT_EQ(play(500), "GET/placeholder-uid-a") << "unknown";
+  EXPECT_EQ(placeholders_.find("uid-c")->state, RoomState::waiting);
+  EXPECT_THAT(changes(), ElementsAre("created", "held"));
+  EXPECT_EQ(play(404), "GET/placeholder-uid-a");
+  EXPECT_THAT(changes(), ElementsAre("removed"));
+  EXPECT_EQ(play(201, placeholder_text("p2", "")), "POST");
+}
+
+TEST_F(PlaceholderPodsTest, OneThatTerminatesDelaysNoOtherNode) {
+  hold();
+  placeholders_.release("uid-a", "the pod was not evicted", now_);
+  begin_other("n3");
+  EXPECT_EQ(play(200, terminating_text("p1")), "DELETE/placeholder-uid-a");
+  EXPECT_EQ(play(201, placeholder_text("p2", "")), "POST");
+}
+
+TEST_F(PlaceholderPodsTest, AnotherPodOfItsNameEndsTheWait) {
+  hold();
+  placeholders_.release("uid-a", "the pod was not evicted", now_);
+  EXPECT_EQ(play(200, terminating_text("p1")), "DELETE/placeholder-uid-a");
+  EXPECT_EQ(play(200, placeholder_text("p9", "n2")), "GET/placeholder-uid-a");
+  EXPECT_TRUE(placeholders_.done());
+}
+
+// Its node may be gone, too.
+TEST_F(PlaceholderPodsTest, OneThatTerminatesIsNotAwaitedForever) {
+  hold();
+  placeholders_.release("uid-a", "the pod was not evicted", now_);
+  EXPECT_EQ(play(200, terminating_text("p1")), "DELETE/placeholder-uid-a");
+  const MonotonicTime begun = now_;
+  while (play(200, terminating_text("p1")) == "GET/placeholder-uid-a") {
+    ASSERT_LE(now_ - begun, PlaceholderPods::kTerminatesLongest + seconds(1));
+  }
+  EXPECT_GE(now_ - begun, PlaceholderPods::kTerminatesLongest);
+  EXPECT_TRUE(placeholders_.done());
+  EXPECT_THAT(changes(), ElementsAre("created", "held", "removed"));
+}
+
+// Of the same pod it has the same name.
+TEST_F(PlaceholderPodsTest, ALeftoverIsGoneBeforeItsNameIsUsedAgain) {
+  rebalance::Snapshot snapshot = snapshot_with_pod();
+  snapshot.pods.push_back(placeholder_in(snapshot, "old", "placeholder-uid-a"));
+  placeholders_.remove_leftovers(snapshot, now_);
+  begin_other("n3");
+  begin();
+  EXPECT_EQ(play(200, terminating_text("old")), "DELETE/placeholder-uid-a");
+  EXPECT_EQ(play(200, terminating_text("old")), "GET/placeholder-uid-a");
+  EXPECT_EQ(play(404), "GET/placeholder-uid-a");
+  EXPECT_EQ(play(201, placeholder_text("p1", "")), "POST");
 }
 
 TEST_F(PlaceholderPodsTest, IsCreatedAgainAfterItsRemoval) {

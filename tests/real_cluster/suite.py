@@ -18,6 +18,7 @@ from figures import print_figures
 from fixture import report
 from hostile_tests import HostileTests
 from move_fault_tests import MoveFaultTests
+from move_placeholder_tests import MovePlaceholderTests
 from move_tests import MoveTests
 from readme_tests import ReadmeTests
 from rebalance_tests import RebalanceTests
@@ -30,7 +31,8 @@ started = time.monotonic()
 
 
 class ClusterTest(AgentTests, CredentialTests, FaultTests, ReportTests, HostileTests,
-                  RebalanceTests, MoveTests, MoveFaultTests, RightsTests, ReadmeTests):
+                  RebalanceTests, MoveTests, MoveFaultTests, MovePlaceholderTests, RightsTests,
+                  ReadmeTests):
     """All tests, in the order of their names."""
 
 

@@ -255,7 +255,8 @@ Result<PlaceholderStatus> read_placeholder(std::string_view pod) {
   if (const auto status = TRY(root.find("status"))) {
     out.problem = kubernetes::bounded_text(TRY(problem_of(*status)));
   }
-  if (TRY(metadata.find("deletionTimestamp"))) out.problem = "another pod preempted it";
+  out.terminates = TRY(metadata.find("deletionTimestamp")).has_value();
+  if (out.terminates) out.problem = "another pod preempted it";
   return out;
 }
 

@@ -52,6 +52,7 @@ struct PlaceholderStatus {
   std::string plan;     // value of kPlanLabel
   std::string node;     // empty: not bound
   std::string problem;  // why it holds no room and will not; empty: it does, or may yet
+  bool terminates = false;
 };
 // Errors: it is not a pod.
 [[nodiscard]] Result<PlaceholderStatus> read_placeholder(std::string_view pod);

@@ -181,8 +181,12 @@ void PlaceholderPods::erase_ended() {
   });
 }
 
-bool PlaceholderPods::removes_leftovers() const {
-  return std::ranges::any_of(pods_, [](const auto& each) { return each.second.leftover; });
+// Rooms of an earlier process may be the ones that the plan uses, and have the names of its own.
+bool PlaceholderPods::may_create_on(const std::string& node) const {
+  return std::ranges::none_of(pods_, [&node](const auto& each) {
+    const Placeholder& other = each.second;
+    return other.leftover || (other.step == PlaceholderStep::remove && other.room.node == node);
+  });
 }
 
 void PlaceholderPods::expire(MonotonicTime now) {
@@ -212,15 +216,14 @@ KeyedRequest PlaceholderPods::send(const std::string& key, Placeholder& of, Sent
 
 std::optional<KeyedRequest> PlaceholderPods::next(MonotonicTime now) {
   expire(now);
-  // Rooms of an earlier process first: they may be the ones that the plan uses.
-  const bool creates = !removes_leftovers();
   for (auto& [key, each] : pods_) {
     if (each.sent != Sent::nothing || now < each.not_before) continue;
     if (each.step == PlaceholderStep::remove) {
-      return send(key, each, each.uid.empty() ? Sent::reading : Sent::removal);
+      const bool reads = each.uid.empty() || each.terminates;
+      return send(key, each, reads ? Sent::reading : Sent::removal);
     }
     if (each.step == PlaceholderStep::bind) return send(key, each, Sent::reading);
-    if (each.step != PlaceholderStep::create || !creates) continue;
+    if (each.step != PlaceholderStep::create || !may_create_on(each.room.node)) continue;
     if (!may_create_()) {
       refuse(each, "another process may lead", now);
       continue;
@@ -287,6 +290,7 @@ void PlaceholderPods::read(Placeholder& of, const kubernetes::ResponseHead& head
           ? Result<PlaceholderStatus>(error(placeholder_problem(head, body, failure)))
           : read_placeholder(body);
   if (of.step == PlaceholderStep::remove) {
+    if (of.terminates) return await_end(of, status, now);
     if (!status) return remove_later(of, status.error().text(), now);
     if (of.uid.empty() && status->plan != of.room.plan) return gone(of);
     of.uid = status->uid;
@@ -310,10 +314,22 @@ void PlaceholderPods::removed(Placeholder& of, const kubernetes::ResponseHead& h
                               std::string_view body, const std::optional<Error>& failure,
                               MonotonicTime now) {
   // A conflict: the UID is that of another pod by now.
-  const bool over = !failure && (head.code == kNoPlaceholder || head.code == kOtherPlaceholder ||
-                                 (is_done(head.code) && check_accepted(body).ok()));
-  if (over) return gone(of);
-  remove_later(of, placeholder_problem(head, body, failure), now);
+  if (!failure && (head.code == kNoPlaceholder || head.code == kOtherPlaceholder)) return gone(of);
+  if (failure || !is_done(head.code) || !check_accepted(body)) {
+    return remove_later(of, placeholder_problem(head, body, failure), now);
+  }
+  const auto status = read_placeholder(body);
+  if (!status || !status->terminates) return gone(of);
+  of.terminates = true;
+  of.gone_at = now + kTerminatesLongest;
+  of.backoff.reset();
+  await_end(of, status, now);
+}
+
+void PlaceholderPods::await_end(Placeholder& of, const Result<PlaceholderStatus>& status,
+                                MonotonicTime now) {
+  if (now >= of.gone_at || (status && status->uid != of.uid)) return gone(of);
+  of.not_before = now + std::min<Duration>(of.backoff.next(chance_()), 4 * kReadInterval);
 }
 
 void PlaceholderPods::remove_later(Placeholder& of, const std::string& problem, MonotonicTime now) {
@@ -333,11 +349,10 @@ void PlaceholderPods::gone(Placeholder& of) {
 }
 
 std::optional<MonotonicTime> PlaceholderPods::due() const {
-  const bool creates = !removes_leftovers();
   std::optional<MonotonicTime> first;
   for (const auto& [uid, each] : pods_) {
     if (each.sent != Sent::nothing || each.step == PlaceholderStep::refused) continue;
-    if (each.step == PlaceholderStep::create && !creates) continue;
+    if (each.step == PlaceholderStep::create && !may_create_on(each.room.node)) continue;
     const MonotonicTime at =
         each.step == PlaceholderStep::hold ? each.held_since + options_.holds : each.not_before;
     if (!first || at < *first) first = at;

@@ -5,6 +5,9 @@
 // Only creation needs the leadership. A placeholder is removed in any case, by its UID, so that
 // this process removes none of the next leader. One that cannot be removed ends by its
 // activeDeadlineSeconds.
+//
+// One that terminates still has its name, and its room for the scheduler: none is created in its
+// place until it is gone.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +48,8 @@ class PlaceholderPods final : public RequestSource {
  public:
   static constexpr Duration kBindLongest = std::chrono::seconds(10);
   static constexpr Duration kReadInterval = std::chrono::milliseconds(100);
+  // From the removal until one that still terminates counts as gone: its node may not answer.
+  static constexpr Duration kTerminatesLongest = std::chrono::seconds(10);
   // Until a placeholder is left to its deadline, or to the next plan.
   static constexpr int kRemovalsMax = 8;
   // Of an answer: one pod.
@@ -110,17 +115,19 @@ class PlaceholderPods final : public RequestSource {
     bool leftover = false;
     bool evicted = false;  // its pod
     bool released = false;
-    std::string refusal;  // why there is no room; empty: there is, or may be
-    std::string why;      // it is removed
+    bool terminates = false;  // its removal was accepted
+    std::string refusal;      // why there is no room; empty: there is, or may be
+    std::string why;          // it is removed
     MonotonicTime not_before{};
     MonotonicTime bound_until{};
     MonotonicTime held_since{};
+    MonotonicTime gone_at{};  // the latest
     int removals = 0;
     kubernetes::Backoff backoff;
   };
   using Placeholders = std::map<std::string, Placeholder, std::less<>>;  // by UID of the moved pod
 
-  [[nodiscard]] bool removes_leftovers() const;
+  [[nodiscard]] bool may_create_on(const std::string& node) const;
   void report(const Placeholder& of, PlaceholderChange change, std::string why = "");
   void refuse(Placeholder& of, std::string problem, MonotonicTime now);
   void remove(Placeholder& of, std::string_view why, MonotonicTime now);
@@ -133,6 +140,7 @@ class PlaceholderPods final : public RequestSource {
             const std::optional<Error>& failure, MonotonicTime now);
   void removed(Placeholder& of, const kubernetes::ResponseHead& head, std::string_view body,
                const std::optional<Error>& failure, MonotonicTime now);
+  void await_end(Placeholder& of, const Result<PlaceholderStatus>& status, MonotonicTime now);
   void remove_later(Placeholder& of, const std::string& problem, MonotonicTime now);
   void gone(Placeholder& of);
 

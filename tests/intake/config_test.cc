@@ -112,6 +112,7 @@ recheckInterval: 1m30s
 ranking: kernel
 metricsAddress: "[::1]:9464"
 guard: on
+guardExpiry: 90s
 untilOom: {available: 2%, minimumReclaim: 16Mi}
 swap: {available: 10%, minimumReclaim: 5%}
 ownLimit: {guaranteed: off, burstable: warn, bestEffort: slow, other: evict, margin: 10%}
@@ -201,6 +202,7 @@ TEST(Config, EveryKey) {
   expected.ranking = Ranking::kernel;
   expected.metrics_address = "[::1]:9464";
   expected.guard = true;
+  expected.guard_expiry = 90s;
   expected.recording = RecordingPlace{"/var/lib/forestall/recording", gib(1)};
   expected.kill_limit = {5s, 6, {2, 3, 4, 5}};
   expected.watched_cgroups_max = 100;

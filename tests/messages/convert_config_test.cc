@@ -51,6 +51,7 @@ Config random_config(Dice& dice) {
   config.pod_list_max_age = Duration(dice.integer());
   config.metrics_address = dice.text();
   config.guard = dice.coin();
+  config.guard_expiry = Duration(dice.integer());
   if (dice.coin()) config.api_pod_writers = {65532};
   config.compat.reclaim_must_clear_all = dice.coin();
   config.recording = dice.maybe([&] { return RecordingPlace{dice.text(), dice.bytes()}; });

@@ -251,7 +251,7 @@ void StandingGuard::publish(const Config& config, const Record& record,
     list.subject_fd = directory.emplace(std::move(*opened)).fd();
   }
   list.subject = subject.cgroup;
-  list.expires = now + kExpiry;
+  list.expires = now + config.guard_expiry;
   list.by_growth = config.ranking == Ranking::kubelet_growth;
   if (list.workloads.empty()) return withdraw();
   if (!place(subject, record.observation.node, prepared)) {

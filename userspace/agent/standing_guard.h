@@ -4,9 +4,9 @@
 //
 // A list is made every 10 s, and within a second after workloads have come or gone. While a list
 // takes more than 20 ms, it is made less often, to stay below 0.2 % of a CPU, but every 30 s. It
-// expires after a minute. It is made in turns: workloads are sampled, ranked, and the processes of
-// one are approved at a time; between the turns the loop serves other events. It is published with
-// an evaluation, whose readings place the line, or dropped if that comes late.
+// expires after Config::guard_expiry. It is made in turns: workloads are sampled, ranked, and the
+// processes of one are approved at a time; between the turns the loop serves other events. It is
+// published with an evaluation, whose readings place the line, or dropped if that comes late.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,6 @@ struct GuardParts {
 // Thread rule: the loop's thread only.
 class StandingGuard {
  public:
-  static constexpr Duration kExpiry = std::chrono::seconds(60);
   // While the loop decides itself, which it does at least once a second near a threshold.
   static constexpr Duration kPostponed = std::chrono::seconds(5);
 

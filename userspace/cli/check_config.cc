@@ -169,10 +169,14 @@ std::string recording_text(const Config& config) {
                      binary_quantity(config.recording->max_size));
 }
 
+std::string guard_text(const Config& config) {
+  if (!config.guard) return "off";
+  return fmt::format("on, for {} without the agent", forestall::to_string(config.guard_expiry));
+}
+
 void print_agent_settings(const Config& config) {
   fmt::print("  pods are {}candidates; ranking {}; guard in the kernel {}\n",
-             config.pods ? "" : "no ", messages::ranking_word(config.ranking),
-             config.guard ? "on" : "off");
+             config.pods ? "" : "no ", messages::ranking_word(config.ranking), guard_text(config));
   fmt::print("  metrics {}; gRPC socket {}; recording {}\n",
              config.metrics_address.empty() ? "off" : "at " + printable(config.metrics_address),
              socket_text(config), recording_text(config));

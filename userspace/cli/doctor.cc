@@ -22,6 +22,7 @@
 #include "kernel/bpf_host.h"
 #include "messages/convert.h"
 #include "messages/json.h"
+#include "model/duration.h"
 #include "model/workload_example.h"
 #include "policy/protection.h"
 #include "rulesets/needs.h"
@@ -140,7 +141,12 @@ std::optional<std::string> pod_advice(const AdviceInput& subject) {
 // The table is about the host. An agent with this configuration does not use the guard.
 std::optional<std::string> guard_advice(const AdviceInput& subject) {
   if (!subject.host.in_use(Feature::guard)) return std::nullopt;
-  if (!subject.loaded || subject.loaded->config.guard) return std::nullopt;
+  if (!subject.loaded) return std::nullopt;
+  const Config& config = subject.loaded->config;
+  if (config.guard) {
+    return fmt::format("guard: it acts for at most {} without the agent (guardExpiry).",
+                       forestall::to_string(config.guard_expiry));
+  }
   return fmt::format(
       "guard: this host supports it, and the configuration ({}) has it off; to use it, "
       "set guard: on.",

@@ -99,6 +99,11 @@ void print_unguarded(const v1::AgentStatus& status) {
              kNoCandidates, fmt::join(kWorkloadExample, "\n"));
 }
 
+void print_guard(const v1::EffectiveConfig& config) {
+  if (!config.guard()) return;
+  fmt::print("guard: on, for {} without the agent\n", span(config.guard_expiry_ns()));
+}
+
 void print_head(const v1::AgentStatus& status) {
   fmt::print("forestall {}, pid {}, up {}, Linux {}\n", printable(status.version()), status.pid(),
              span(status.uptime_ns()), printable(status.kernel()));
@@ -116,6 +121,7 @@ void print_head(const v1::AgentStatus& status) {
     if (left < 0) fmt::print("the next evaluation is overdue by {}\n", span(-left));
     if (left >= 0) fmt::print("the next evaluation is in {} at the latest\n", span(left));
   }
+  print_guard(status.config());
   print_pods(status);
   print_managed_oom(status);
   print_unguarded(status);

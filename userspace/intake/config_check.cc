@@ -386,6 +386,7 @@ CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& setting
   check_metrics_address(file, config, report);
   check_api(file, config, report);
   check_guard(file, config, report);
+  check_guard_expiry(file, config, report);
   check_kill_limit(file, config, report);
   check_watched_cgroups_max(file, config, report);
   check_pod_list_max_age(file, config, report);

@@ -59,6 +59,15 @@ void check_guard(const v1::Config& given, Config& out, Report& report) {
   report.error("guard", "'guard' must be on or off, found '" + given.guard() + "'");
 }
 
+// A list is made every 30 s at the least, and takes a few seconds to make.
+void check_guard_expiry(const v1::Config& given, Config& out, Report& report) {
+  if (!given.has_guard_expiry()) return;
+  const auto expiry = report.take(parse_duration_within(given.guard_expiry(), 45s, 10min),
+                                  "guardExpiry", "guardExpiry");
+  if (expiry) out.guard_expiry = *expiry;
+  if (!out.guard) report.warn_at_key("guardExpiry", "has no effect: 'guard' is off");
+}
+
 void check_kill_limit(const v1::Config& given, Config& out, Report& report) {
   if (!given.has_kill_limit()) return;
   const v1::KillLimit& limit = given.kill_limit();

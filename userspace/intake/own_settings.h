@@ -21,6 +21,8 @@ void check_ranking(const v1::Config& given, Config& out, Report& report);
 void check_metrics_address(const v1::Config& given, Config& out, Report& report);
 void check_api(const v1::Config& given, Config& out, Report& report);
 void check_guard(const v1::Config& given, Config& out, Report& report);
+// REQUIRES: check_guard() before.
+void check_guard_expiry(const v1::Config& given, Config& out, Report& report);
 void check_kill_limit(const v1::Config& given, Config& out, Report& report);
 void check_watched_cgroups_max(const v1::Config& given, Config& out, Report& report);
 void check_pod_list_max_age(const v1::Config& given, Config& out, Report& report);

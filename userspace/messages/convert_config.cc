@@ -231,6 +231,7 @@ v1::EffectiveConfig to_proto(const Config& config) {
   out.set_recheck_interval_ns(config.recheck_interval.count());
   out.set_metrics_address(text::to_utf8(config.metrics_address));
   out.set_guard(config.guard);
+  out.set_guard_expiry_ns(config.guard_expiry.count());
   if (config.api_socket) out.set_api_socket(text::to_utf8(*config.api_socket));
   for (const std::uint32_t uid : config.api_uids) out.mutable_api_users()->add_uids(uid);
   for (const std::uint32_t gid : config.api_gids) out.mutable_api_users()->add_gids(gid);
@@ -334,6 +335,7 @@ Result<Config> from_proto(const v1::EffectiveConfig& message) {
   config.recheck_interval = Duration(message.recheck_interval_ns());
   config.metrics_address = message.metrics_address();
   config.guard = message.guard();
+  config.guard_expiry = Duration(message.guard_expiry_ns());
   if (message.has_api_socket()) config.api_socket = message.api_socket();
   config.api_uids.assign(message.api_users().uids().begin(), message.api_users().uids().end());
   config.api_gids.assign(message.api_users().gids().begin(), message.api_users().gids().end());

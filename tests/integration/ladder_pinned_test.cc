@@ -2,6 +2,10 @@
 // Kills of pinned processes, on real cgroups.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <vector>
 
 #include "integration/ladder_run.h"
 #include "support/child.h"
@@ -55,6 +59,40 @@ TEST_F(LadderPinned, KillsProcessesThatCameAfterPinning) {
   EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
   EXPECT_EQ(outcome.processes, 2u) << describe(outcome);
   EXPECT_TRUE(late.child().ended());
+}
+
+TEST_F(LadderPinned, KillsMoreProcessesThanArePinned) {
+  constexpr std::size_t kProcesses = 80;
+  std::vector<Hog> hogs;
+  hogs.reserve(kProcesses);
+  while (hogs.size() < kProcesses) hogs.emplace_back(scratch, path, mib(1));
+  const WorkloadSample victim = run.rank(path);
+  run.ladder().pin(victim);
+  const auto pinned = run.ladder().pinned_of(victim.workload.cgroup);
+  ASSERT_NE(pinned, nullptr);
+  ASSERT_LT(pinned->processes().size(), kProcesses);
+  const Outcome outcome = run.kill(victim);
+  EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
+  EXPECT_EQ(outcome.processes, kProcesses) << describe(outcome);
+  for (const Hog& hog : hogs) EXPECT_FALSE(hog.alive());
+}
+
+TEST_F(LadderPinned, TheAgentThatCameAfterPinningSurvives) {
+  Hog hog(scratch, path, mib(8));
+  Child agent([&] {
+    LadderRun own(options());
+    const WorkloadSample victim = own.rank(path);
+    own.ladder().pin(victim);
+    scratch.add(path, getpid());
+    const Outcome outcome = own.kill(victim);
+    if (attempt_on(outcome, Rung::cgroup_kill) != nullptr) return 2;
+    return outcome.processes == 1 ? 0 : 3;
+  });
+  ASSERT_TRUE(agent.wait_exit());
+  const int status = agent.reap();
+  ASSERT_TRUE(WIFEXITED(status)) << "the agent killed itself";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(hog.child().wait_exit());
 }
 
 TEST_F(LadderPinned, SparesProcessesThatLeftTheCgroup) {

@@ -68,12 +68,12 @@ void CgroupKill::queue(std::uint32_t unpinned) {
     return;
   }
   unpinned_ = unpinned;
-  queued_ = kill_.context.reapers.submit({kill_.key(EventKey::kCgroupKill), std::move(*file),
-                                          ReapCall::cgroup_kill,
-                                          SystemClock().now() + kCgroupKillLatest});
+  queued_ = kill_.context.group_killer.submit({kill_.key(EventKey::kCgroupKill), std::move(*file),
+                                               ReapCall::cgroup_kill,
+                                               SystemClock().now() + kCgroupKillLatest});
   if (queued_) return;
   kill_.attempt(Rung::cgroup_kill).failure =
-      Error{EAGAIN, "reaper queue full: later forks are killed by pidfd only"};
+      Error{EAGAIN, "queue of cgroup.kill full: later forks are killed by pidfd only"};
 }
 
 void CgroupKill::on_report(const ReapReport& report) {

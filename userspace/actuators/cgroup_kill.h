@@ -37,12 +37,13 @@ class CgroupKill {
   // Writes it on this thread, where it may wait for the kernel's cgroup lock: only if no pidfd
   // works. `processes`: how many it kills. False: nothing was written.
   [[nodiscard]] bool write(std::uint32_t processes);
-  // Has a reaper thread write it, before the jobs that free memory, and only once: the group was
-  // compared just now, and processes that enter later would not be compared. `unpinned`: how many
-  // processes are left to it.
+  // Has a thread write it, and only once: the group was compared just now, and processes that enter
+  // later would not be compared. `unpinned`: how many processes are left to it.
   void queue(std::uint32_t unpinned);
+  // After queue(): so many processes were left to it in the end.
+  void note_unpinned(std::uint32_t unpinned) { unpinned_ = unpinned; }
   void on_report(const ReapReport& report);
-  // A reaper thread has not reported on it yet.
+  // The thread has not reported on it yet.
   [[nodiscard]] bool queued() const { return queued_; }
 
   // Changes of cgroup.events are events of the ladder's epoll.

@@ -25,27 +25,41 @@ constexpr std::size_t kPinnedMax = 512;
 // Waits per advance(). If more processes exit at once, the rest is read in the next iteration of
 // the loop, since the epoll is level-triggered.
 constexpr int kWaitsPerAdvance = 16;
+// Victims whose cgroup.kill waits.
+constexpr std::size_t kGroupKillsMax = 64;
 // Victims whose leftover memory waits for reclaim.
 constexpr std::size_t kReclaimsMax = 64;
 constexpr Bytes kWarmUpMemory = mib(1);
 constexpr Duration kWarmUpPatience = std::chrono::seconds(2);
+// process_mrelease waits for the victim's mmap lock, which a process holds during a fork: in a fork
+// bomb it waits as long as that process waits for a CPU. Other threads free the memory of the
+// others meanwhile, so there are more threads than CPUs.
+constexpr std::size_t kReapersPerCpu = 2, kReapersMin = 4, kReapersMax = 16;
 // Key of the reapers' eventfd; victims count from 1.
 constexpr EventKey kReports{0, 0};
+
+std::size_t default_reaper_threads() {
+  const long cpus = std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L);
+  return std::clamp(kReapersPerCpu * static_cast<std::size_t>(cpus), kReapersMin, kReapersMax);
+}
 
 }  // namespace
 
 class Ladder::Machine {
  public:
   Machine(const kernel::CgroupTree& tree, const Clock& clock, LadderOptions options,
-          std::unique_ptr<ReaperPool> reapers, std::unique_ptr<ReaperPool> reclaimer,
-          std::unique_ptr<ReaperPool> left_behind_pool, UniqueFd epoll)
+          std::unique_ptr<ReaperPool> reapers, std::unique_ptr<ReaperPool> group_killer,
+          std::unique_ptr<ReaperPool> reclaimer, std::unique_ptr<ReaperPool> left_behind_pool,
+          UniqueFd epoll)
       : options_(std::move(options)),
         never_kill_(NeverKill::of_this_process()),
         reapers_(std::move(reapers)),
+        group_killer_(std::move(group_killer)),
         reclaimer_(std::move(reclaimer)),
         left_behind_pool_(std::move(left_behind_pool)),
         epoll_(std::move(epoll)),
-        context_{tree, clock, never_kill_, *reapers_, *reclaimer_, epoll_.get(), suspended_},
+        context_{tree,           clock,       never_kill_,  *reapers_,
+                 *group_killer_, *reclaimer_, epoll_.get(), suspended_},
         left_behind_(tree, clock, *left_behind_pool_) {
     note_suspends();
     // The warm-up then also reads what the check of threads needs.
@@ -91,6 +105,7 @@ class Ladder::Machine {
   LadderOptions options_;
   NeverKill never_kill_;
   const std::unique_ptr<ReaperPool> reapers_;
+  const std::unique_ptr<ReaperPool> group_killer_;
   const std::unique_ptr<ReaperPool> reclaimer_;
   // A tenant decides how long such a reclaim takes; that of a victim must not wait for it.
   const std::unique_ptr<ReaperPool> left_behind_pool_;
@@ -226,6 +241,7 @@ void Ladder::Machine::drain_events() {
 void Ladder::Machine::drain_reports() {
   reports_.clear();
   reapers_->drain(reports_);
+  group_killer_->drain(reports_);
   reclaimer_->drain(reports_);
   left_behind_pool_->drain(reports_);
   for (const ReapReport& report : reports_) {
@@ -299,7 +315,10 @@ Result<void> Ladder::Machine::warm_up() {
 
 Result<std::unique_ptr<Ladder>> Ladder::create(const kernel::CgroupTree& tree, const Clock& clock,
                                                LadderOptions options) {
-  auto reapers = TRY(ReaperPool::create(options.reaper_threads, options.reaper_queue_max));
+  const std::size_t threads =
+      options.reaper_threads > 0 ? options.reaper_threads : default_reaper_threads();
+  auto reapers = TRY(ReaperPool::create(threads, options.reaper_queue_max));
+  auto group_killer = TRY(ReaperPool::create(1, kGroupKillsMax));
   auto reclaimer = TRY(ReaperPool::create(1, kReclaimsMax));
   auto left_behind = TRY(ReaperPool::create(1, 1));
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
@@ -307,14 +326,14 @@ Result<std::unique_ptr<Ladder>> Ladder::create(const kernel::CgroupTree& tree, c
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = kReports.pack();
-  for (const int fd : {reapers->fd(), reclaimer->fd(), left_behind->fd()}) {
+  for (const int fd : {reapers->fd(), group_killer->fd(), reclaimer->fd(), left_behind->fd()}) {
     if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
       return errno_error("epoll_ctl", "the reapers' eventfd");
     }
   }
-  return std::unique_ptr<Ladder>(new Ladder(
-      std::make_unique<Machine>(tree, clock, std::move(options), std::move(reapers),
-                                std::move(reclaimer), std::move(left_behind), std::move(epoll))));
+  return std::unique_ptr<Ladder>(new Ladder(std::make_unique<Machine>(
+      tree, clock, std::move(options), std::move(reapers), std::move(group_killer),
+      std::move(reclaimer), std::move(left_behind), std::move(epoll))));
 }
 
 Ladder::Ladder(std::unique_ptr<Machine> machine) : machine_(std::move(machine)) {}

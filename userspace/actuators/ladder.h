@@ -37,7 +37,7 @@ struct LadderOptions {
   bool dry_run = false;
   FeatureSet usable;  // of cgroup_kill, pidfd, process_mrelease
   Duration release_timeout = std::chrono::milliseconds(500);
-  std::size_t reaper_threads = 2;       // read by create() only
+  std::size_t reaper_threads = 0;       // 0: two per CPU, 4 to 16; read by create() only
   std::size_t reaper_queue_max = 1024;  // jobs not yet reported; read by create() only
   // Never signalled, whatever the decision: pid 1, kernel threads, this process and its ancestors.
 };

@@ -35,6 +35,12 @@ std::string_view NeverKill::why_not(ProcessId process, bool kernel_thread) const
   return {};
 }
 
+bool NeverKill::has_any_of(std::span<const pid_t> pids) const {
+  return std::ranges::any_of(pids, [&](pid_t pid) {
+    return pid == 1 || std::ranges::find(line_, pid, &ProcessId::pid) != line_.end();
+  });
+}
+
 bool NeverKill::any_within(const kernel::CgroupTree& tree, std::string_view path) const {
   return std::ranges::any_of(line_, [&](const ProcessId& process) {
     const auto place = tree.path_of(process.pid);

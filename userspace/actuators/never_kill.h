@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -23,6 +24,8 @@ class NeverKill {
 
   // The reason why this process must not be signalled; empty if it may be.
   [[nodiscard]] std::string_view why_not(ProcessId process, bool kernel_thread) const;
+  // Whether one of these pids is init's, this process' or that of an ancestor. A reused pid counts.
+  [[nodiscard]] bool has_any_of(std::span<const pid_t> pids) const;
   // Whether this process or an ancestor is in the cgroup at `path` or below, or may be.
   [[nodiscard]] bool any_within(const kernel::CgroupTree& tree, std::string_view path) const;
   // Processes with a thread in one of these groups are not signalled either (members.h).

@@ -22,6 +22,9 @@ struct VictimContext {
   const Clock& clock;
   const NeverKill& never_kill;
   ReaperPool& reapers;
+  // One thread for cgroup.kill. It has to reach the processes before the reapers free the memory of
+  // those that are signalled already.
+  ReaperPool& group_killer;
   // One thread for memory.reclaim and memory.force_empty, which may wait for swap or a disk. It
   // must not delay process_mrelease of another victim.
   ReaperPool& reclaimer;

@@ -175,8 +175,20 @@ bool Victim::kill_pinned() {
   Attempt& sigkill = kill_.attempt(Rung::sigkill);
   sigkill.processes = outcome_.processes = sent.count;
   sigkill.failure = std::move(sent.failure);
+  if (members->present.size() > sent.count) kill_group_at_once(*members);
   follow_up(members->present);
   return true;
+}
+
+// Opening the processes that are not pinned takes milliseconds if they are many; cgroup.kill
+// reaches them meanwhile. Only if all members are listed, and each of them may be ended. On a
+// hybrid host the group has to be compared first (follow_up).
+void Victim::kill_group_at_once(const Members& members) {
+  if (kill_.context.tree.hybrid() || signalled_by_other_) return;
+  if (members.unlisted || !members.protected_pids.empty() || pinned_->has_refused()) return;
+  if (kill_.context.never_kill.has_any_of(members.present)) return;
+  cgroup_kill_.select(members.present, CgroupKill::Match::same, false);
+  cgroup_kill_.queue(0);
 }
 
 void Victim::take_over(std::span<const kernel::ProcessRef* const> reached) {
@@ -243,7 +255,9 @@ void Victim::follow_up(const std::vector<pid_t>& present) {
     (void)processes_.signal(from, SIGKILL);
     processes_.reap(from);
   }
-  if (snapshot->refused == 0 && !pinned_->has_refused()) {
+  if (cgroup_kill_.queued()) {
+    cgroup_kill_.note_unpinned(processes_.count_unknown(present));
+  } else if (snapshot->refused == 0 && !pinned_->has_refused()) {
     // Processes present before the signal, and those found after it.
     std::vector<pid_t> own = present;
     own.insert(own.end(), snapshot->present.begin(), snapshot->present.end());

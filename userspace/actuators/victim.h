@@ -88,6 +88,7 @@ class Victim {
   // By pinned processes: SIGKILL after one read of the list, everything else afterwards.
   [[nodiscard]] bool kill_pinned();
   void take_over(std::span<const kernel::ProcessRef* const> reached);
+  void kill_group_at_once(const Members& members);
   void follow_up(const std::vector<pid_t>& present);
   // Of a victim that another part of the agent has signalled.
   void await_end();

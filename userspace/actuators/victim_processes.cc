@@ -162,6 +162,15 @@ void VictimProcesses::find_exits() {
   }
 }
 
+std::uint32_t VictimProcesses::count_unknown(const std::vector<pid_t>& pids) const {
+  std::vector<pid_t> had;
+  had.reserve(entries_.size());
+  for (const Entry& entry : entries_) had.push_back(entry.pid);
+  std::ranges::sort(had);
+  return static_cast<std::uint32_t>(std::ranges::count_if(
+      pids, [&](pid_t pid) { return !std::ranges::binary_search(had, pid); }));
+}
+
 bool VictimProcesses::is_reaping() const {
   return std::ranges::any_of(entries_,
                              [](const Entry& entry) { return entry.reaping == Reaping::queued; });

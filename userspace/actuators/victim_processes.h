@@ -50,6 +50,8 @@ class VictimProcesses {
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   // Not known to have exited.
   [[nodiscard]] std::uint32_t alive() const { return alive_; }
+  // How many of these pids (sorted) are of processes that it never had.
+  [[nodiscard]] std::uint32_t count_unknown(const std::vector<pid_t>& pids) const;
   // A process may have exited while a reaper thread still frees its memory.
   [[nodiscard]] bool is_reaping() const;
   // Pids not known to have exited, sorted. A process that exited may have been reaped and its pid

@@ -101,8 +101,34 @@ TEST_F(PlanEvictionsTest, WaitsAsLongAsAnOverloadedServerRequests) {
   const MonotonicTime refused = now_;
   EXPECT_EQ(play(200, pod_text("uid-a")), "a");
   EXPECT_EQ(now_, refused + seconds(9));
+  EXPECT_EQ(play(201), "a");
   EXPECT_EQ(play(201), "b");
-  EXPECT_THAT(ended(), ElementsAre("a=failed", "b=evicted"));
+  EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=evicted"));
+}
+
+// A moment's overload, or another writer of the pod, must not keep the pod where it is.
+TEST_F(PlanEvictionsTest, TriesOnceMoreWhatTheServerDidNotBegin) {
+  const std::string conflict =
+      R"({"kind":"Status","reason":"Conflict","message":"object has been modified","code":409})";
+  for (const auto& [code, body] : {std::pair(429, std::string("{}")), std::pair(409, conflict)}) {
+    begin({"a", "b"});
+    EXPECT_EQ(play(code, body), "a");
+    EXPECT_EQ(play(200, pod_text("uid-a")), "a");
+    EXPECT_EQ(play(code, body), "a");
+    EXPECT_EQ(last_.method, "POST");
+    EXPECT_EQ(play(200, pod_text("uid-a")), "a");
+    EXPECT_EQ(play(201), "b") << "the pod is not tried without end";
+    EXPECT_THAT(ended(), ElementsAre("a=failed", "b=evicted")) << code;
+  }
+}
+
+TEST_F(PlanEvictionsTest, AConflictAfterALostAnswerLeavesItUnknown) {
+  begin({"a"});
+  EXPECT_EQ(play(0), "a");
+  EXPECT_EQ(play(200, pod_text("uid-a")), "a");
+  EXPECT_EQ(play(409), "a");
+  EXPECT_EQ(play(200, pod_text("uid-a")), "a");
+  EXPECT_THAT(ended(), ElementsAre("a=unknown"));
 }
 
 TEST_F(PlanEvictionsTest, GoesOnAfterAFailingWebhook) {
@@ -132,8 +158,12 @@ TEST_F(PlanEvictionsTest, GoesOnAfterFailuresOfManyPods) {
   begin(names);
   const MonotonicTime begun = now_;
   for (char each = 'a'; each < 'z'; ++each) {
-    EXPECT_EQ(play(each % 2 == 0 ? 429 : 500, "{}"), std::string(1, each));
-    EXPECT_EQ(play(200, pod_text("uid-" + std::string(1, each))), std::string(1, each));
+    const std::string name(1, each);
+    const int code = each % 2 == 0 ? 429 : 500;
+    for (int i = 0; i < (code == 429 ? PlanEvictions::kLostMax : 1); ++i) {
+      EXPECT_EQ(play(code, "{}"), name);
+      EXPECT_EQ(play(200, pod_text("uid-" + name)), name);
+    }
   }
   EXPECT_EQ(play(201), "z");
   EXPECT_LT(now_ - begun, PlanEvictions::kPlanAgeMax / 2);

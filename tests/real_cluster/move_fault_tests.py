@@ -71,10 +71,11 @@ class MoveFaultTests(MoveCase):
         self.history.observe(APP)
         all_of_it = {"evicted": LIMIT}
         for name, request, treat, count, states, code in (
-            ("409", EVICTION, proxy.refuse(failure(409, "Conflict")), 1,
-             {"refused": 1, **all_of_it}, 0),
+            ("409", EVICTION, proxy.refuse(failure(409, "Conflict")), 1, all_of_it, 0),
             ("401", EVICTION, proxy.refuse(failure(401, "Unauthorized")), 1, all_of_it, 0),
             ("429", EVICTION, proxy.refuse(failure(429, "TooManyRequests", "Retry-After: 1")), 1,
+             all_of_it, 0),
+            ("429 twice", EVICTION, proxy.refuse(failure(429, "TooManyRequests")), 2,
              {"failed": 1, **all_of_it}, 0),
             ("500", EVICTION, proxy.refuse(failure(500, "InternalError")), 1,
              {"failed": 1, **all_of_it}, 0),

@@ -25,9 +25,10 @@ bool may_go_on(const kubernetes::ApiStatus& status) {
 // Whether the same request has no success later.
 bool is_of_pod(int code) {
   constexpr int kRequestTimeout = 408;
+  constexpr int kConflict = 409;  // with another writer of the pod or of its budget
   constexpr int kOverload = 429;
   return code >= 300 && code < 500 && code != kNoAccess && code != kRequestTimeout &&
-         code != kOverload;
+         code != kConflict && code != kOverload;
 }
 
 // How long the server requests to wait.
@@ -152,17 +153,19 @@ void PlanEvictions::lost(std::string problem, bool may_go_on, Duration wanted, M
   lost_answer_ = true;
   verifies_ = true;
   may_go_on_ = may_go_on;
+  not_begun_ = false;
   wanted_ = wanted;
   problem_ = std::move(problem);
   not_before_ = now + backoff_.next(chance_());
 }
 
-// The eviction was not begun. Whether the server is overloaded, or only the path of this eviction,
-// shows when the pod is read.
+// The eviction was not begun, because of too many requests or of a conflict. Whether the server is
+// overloaded, or only the path of this eviction, shows when the pod is read.
 void PlanEvictions::overloaded(std::string problem, Duration wanted, MonotonicTime now) {
   if (!dropped_why_.empty()) return failed_without_answer(std::move(problem));
   verifies_ = true;
   may_go_on_ = lost_answer_;
+  not_begun_ = true;
   wanted_ = Duration::zero();
   problem_ = std::move(problem);
   not_before_ = now + std::max(backoff_.next(chance_()), wanted);
@@ -178,7 +181,8 @@ void PlanEvictions::verified(const kubernetes::ResponseHead& head, std::string_v
     if (!evicted) return failed_without_answer(evicted.error().text());
     if (*evicted) return end(PlannedEnd::gone, problem_);
     // The server answers, so it is about the pod: its webhook may be slow, or fail.
-    if (!may_go_on_ || attempts_ >= kLostMax || !dropped_why_.empty()) {
+    const bool again = (may_go_on_ || not_begun_) && attempts_ < kLostMax && dropped_why_.empty();
+    if (!again) {
       lost_answer_ = may_go_on_;
       return failed(problem_, wanted_, now);
     }

@@ -59,7 +59,8 @@ class PlanEvictions final : public RequestSource {
   static constexpr std::size_t kAnswerBytesMax = std::size_t{4} << 20;
   // Requests of one kind for one pod, while the server does not answer.
   static constexpr int kAttemptsMax = 4;
-  // Evictions of one pod without an answer, while the server answers otherwise.
+  // Evictions of one pod without an answer, or that the server did not begin, while it answers
+  // otherwise.
   static constexpr int kLostMax = 2;
   // Namespaces in which evictions fail in a row, until the rest of the plan is dropped.
   static constexpr std::size_t kFailingNamespacesMax = 5;
@@ -139,6 +140,7 @@ class PlanEvictions final : public RequestSource {
   // Of its eviction, if it is not known what the server did.
   std::string problem_;
   bool may_go_on_ = false;    // the server may still do it
+  bool not_begun_ = false;    // another request may have success
   Duration wanted_{};         // that it requested to wait
   bool lost_answer_ = false;  // the server may have done what an earlier request requested
   int attempts_ = 0;

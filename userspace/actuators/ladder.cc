@@ -90,6 +90,7 @@ class Ladder::Machine {
   void advance();
   [[nodiscard]] std::optional<MonotonicTime> next_due() const;
   [[nodiscard]] std::vector<KillProgress> progress() const;
+  [[nodiscard]] std::uint32_t signalled(CgroupId cgroup) const;
   [[nodiscard]] std::vector<Outcome> take_outcomes() { return std::exchange(outcomes_, {}); }
   [[nodiscard]] Result<void> warm_up();
 
@@ -281,6 +282,12 @@ std::vector<KillProgress> Ladder::Machine::progress() const {
   return all;
 }
 
+std::uint32_t Ladder::Machine::signalled(CgroupId cgroup) const {
+  const auto found =
+      std::ranges::find(victims_, cgroup, [](const auto& victim) { return victim->cgroup(); });
+  return found == victims_.end() ? 0 : (*found)->record().processes;
+}
+
 // Kills a child process in the agent's own cgroup, and nothing else there, with the code that kills
 // a victim. Memory does not decide its end, because the agent's own usage changes too.
 Result<void> Ladder::Machine::warm_up() {
@@ -383,6 +390,9 @@ void Ladder::advance() {
 }
 std::vector<KillProgress> Ladder::progress() const {
   return machine_->progress();
+}
+std::uint32_t Ladder::signalled(CgroupId cgroup) const {
+  return machine_->signalled(cgroup);
 }
 std::vector<Outcome> Ladder::take_outcomes() {
   return machine_->take_outcomes();

@@ -16,6 +16,7 @@
 // later. A dry run ends in `in_flight` at once, without a time of signalling.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -112,6 +113,8 @@ class Ladder {
   // candidate on every wake. The remaining memory is working set: current usage minus the inactive
   // file pages at the ranking.
   [[nodiscard]] std::vector<KillProgress> progress() const;
+  // Processes that the last kill of the cgroup, if it is listed, has signalled so far.
+  [[nodiscard]] std::uint32_t signalled(CgroupId cgroup) const;
   // Outcomes completed since the last call, each exactly once. begin() may already complete one: a
   // refusal or a dry run ends at once.
   [[nodiscard]] std::vector<Outcome> take_outcomes();

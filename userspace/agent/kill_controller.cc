@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "actuators/managed_oom_marks.h"
 #include "agent/wall_time.h"
 #include "policy/protection.h"
 #include "rulesets/managed_rulesets.h"
@@ -40,21 +39,21 @@ bool KillController::signal(const Decision& decision) {
     return false;
   }
   if (!claim()) return false;
-  kills_.signal(decision);
-  mark_managed_oom(decision);
+  const std::vector<CgroupId> killed = kills_.signal(decision);
+  mark_managed_oom(decision, killed);
   return true;
 }
 
-// Of a kill in systemd-oomd's place, for PID 1. After the signals: setting an attribute waits for a
-// lock that the victim's owner can hold.
-void KillController::mark_managed_oom(const Decision& decision) {
+// Of a kill in systemd-oomd's place, for PID 1.
+void KillController::mark_managed_oom(const Decision& decision,
+                                      const std::vector<CgroupId>& killed) {
   if (decision.reason != Reason::ruleset || !decision.ruleset || parts_.ladder.dry_run()) return;
   const RuleReport& ruleset = decision.rulesets[*decision.ruleset];
   if (!ruleset.name.starts_with(rulesets::kManagedRulesetPrefix)) return;
   for (const Eviction& eviction : decision.evictions) {
     const Workload& victim = decision.considered[eviction.candidate].sample.workload;
-    const auto marked = actuators::mark_managed_oom(parts_.cgroups, victim);
-    if (!marked) problems_.warn(victim.path + ": " + marked.error().text());
+    if (std::ranges::find(killed, victim.cgroup) == killed.end()) continue;
+    parts_.marker.mark({victim, parts_.ladder.signalled(victim.cgroup)});
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actuators/ladder.h"
+#include "actuators/managed_oom_marks.h"
 #include "agent/crossing_tracker.h"
 #include "agent/guard_controller.h"
 #include "agent/kill_request.h"
@@ -27,9 +28,9 @@ namespace forestall::agent {
 // What it works with; all of it outlives the controller.
 struct KillParts {
   const Clock& clock;
-  const kernel::CgroupTree& cgroups;
   sources::Observer& observer;
   actuators::Ladder& ladder;
+  actuators::ManagedOomMarker& marker;
   LoopWatchdog& watchdog;
   LoopGuard& guard;
   RestartTracker& restarts;
@@ -80,7 +81,7 @@ class KillController {
 
  private:
   [[nodiscard]] bool claim();
-  void mark_managed_oom(const Decision& decision);
+  void mark_managed_oom(const Decision& decision, const std::vector<CgroupId>& killed);
   void submit(KillRequest request);
   [[nodiscard]] bool may_complete(const WorkloadSample& victim);
 

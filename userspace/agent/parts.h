@@ -7,6 +7,7 @@
 
 #include "actuators/hook_runner.h"
 #include "actuators/ladder.h"
+#include "actuators/managed_oom_marks.h"
 #include "actuators/memory_high_throttle.h"
 #include "actuators/rule_settings.h"
 #include "actuators/unit_restarter.h"
@@ -54,6 +55,7 @@ struct Parts {
   RuleSampler& rules = none<RuleSampler>();
   actuators::RuleSettings& rule_settings = none<actuators::RuleSettings>();
   actuators::UnitRestarter& restarter = none<actuators::UnitRestarter>();
+  actuators::ManagedOomMarker& marker = none<actuators::ManagedOomMarker>();
   actuators::HookRunner& hooks = none<actuators::HookRunner>();
   LoopMemoryQos& memory_qos = none<LoopMemoryQos>();
   LoopPredictor& forecast = none<LoopPredictor>();

@@ -13,7 +13,8 @@ CgroupId victim_of(const Record& record) {
 
 }  // namespace
 
-void PendingKills::signal(const Decision& decision) {
+std::vector<CgroupId> PendingKills::signal(const Decision& decision) {
+  std::vector<CgroupId> begun_now;
   repetitions_.clear();
   if (ladder_.dry_run()) dry_runs_.forget_ended(ladder_.progress());
   for (const Eviction& eviction : decision.evictions) {
@@ -29,7 +30,9 @@ void PendingKills::signal(const Decision& decision) {
       continue;
     }
     ++(ladder_.dry_run() ? counts_.dry_run_kills : counts_.kills);
+    begun_now.push_back(victim.workload.cgroup);
   }
+  return begun_now;
 }
 
 bool PendingKills::is_standing_dry_run(const Decision& decision, const Eviction& eviction) {

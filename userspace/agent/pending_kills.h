@@ -20,7 +20,8 @@ class PendingKills {
       : ladder_(ladder), writer_(writer), counts_(counts) {}
 
   // Signals every victim of the decision. No other call lies between a crossing and its kill.
-  void signal(const Decision& decision);
+  // Returns the victims whose kill began with it.
+  std::vector<CgroupId> signal(const Decision& decision);
   // Whether the last signal() began a dry run that stands already: it is not recorded again.
   [[nodiscard]] bool is_repetition(CgroupId victim) const;
   // An evaluation that read all of the node.

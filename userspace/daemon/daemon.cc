@@ -95,8 +95,13 @@ void watch_managed_oom(DaemonParts& parts, const intake::LoadedConfig& loaded,
   if (host.tree.version() != kernel::CgroupVersion::v2) {
     return refuse("managedOOM needs cgroup v2, as systemd-oomd does");
   }
+  auto marker = actuators::ManagedOomMarkerThread::start(host.tree, [&log](const auto& problem) {
+    log.write(LogLevel::warning, LogLine("managed-oom").field("problem", problem));
+  });
+  if (!marker) return refuse(marker.error().text());
   auto watch = ManagedOomWatch::start(log, parts.clock);
   if (!watch) return refuse(watch.error().text());
+  parts.marker = std::move(*marker);
   parts.managed_oom = std::move(*watch);
   parts.managed_oom->follow(loaded.managed_oom);
 }

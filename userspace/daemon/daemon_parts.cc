@@ -207,6 +207,7 @@ agent::Parts core_parts(DaemonParts& parts, const agent::ProbedHost& host, expor
                     .rules = *parts.rules,
                     .rule_settings = *parts.rule_settings,
                     .restarter = *parts.restarter,
+                    .marker = *parts.marker,
                     .hooks = *parts.hooks,
                     .memory_qos = *parts.memory_qos,
                     .forecast = *parts.forecast,

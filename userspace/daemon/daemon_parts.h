@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actuators/hook_runner.h"
+#include "actuators/managed_oom_marks.h"
 #include "actuators/memory_high_throttle.h"
 #include "actuators/rule_settings.h"
 #include "actuators/unit_restarter.h"
@@ -45,6 +46,9 @@ struct RecorderWithPressure {
 struct DaemonParts {
   SystemClock clock;
   service::AgentFacts facts;
+  // First, so destroyed last: the owner of a killed cgroup can make that wait.
+  std::unique_ptr<actuators::ManagedOomMarker> marker =
+      std::make_unique<actuators::ManagedOomMarker>();
   std::unique_ptr<sources::Observer> observer;
   std::unique_ptr<actuators::Ladder> ladder;
   std::unique_ptr<actuators::NodeReclaim> node_reclaim;  // null: no runtime is configured

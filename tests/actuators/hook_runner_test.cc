@@ -296,6 +296,21 @@ TEST_F(HookRunnerTest, ACancelEndsWhatRunsWithoutAResult) {
   EXPECT_EQ(result().run, 2U);
 }
 
+TEST_F(HookRunnerTest, ACancelOfARunLeavesTheOthers) {
+  run_program(script(std::string(kLeavesAProcess) + "; sleep 1000"), kLongHook, 1);
+  const pid_t pid = left_behind();
+  const std::string go_on = folder_ / "go-on";
+  run_program(script("until [ -e " + go_on + " ]; do :; done; exit 5", "other"), kLongHook, 2);
+  runner_->cancel_runs({1});
+  EXPECT_TRUE(is_gone(pid));
+  run_program(script("exit 6", "later"), kLongHook, 1);  // a number may come again
+  const HookResult later = result();
+  EXPECT_EQ(later.run, 1U);
+  EXPECT_EQ(later.exit_code, 6);
+  std::ofstream(go_on) << "now\n";
+  EXPECT_EQ(result().run, 2U);
+}
+
 TEST_F(HookRunnerTest, TheDestructorDoesNotWaitAndLeavesNoProcess) {
   run_program(script(std::string(kLeavesAProcess) + "; sleep 1000"));
   const pid_t pid = left_behind();

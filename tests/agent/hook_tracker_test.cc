@@ -23,6 +23,9 @@ class ScriptedHooks final : public actuators::HookRunner {
   Result<void> start() override { return refusal ? Result<void>(*refusal) : Result<void>(); }
   void run(actuators::HookRequest request) override { runs.push_back(request.run); }
   void cancel() override { runs.clear(); }
+  void cancel_runs(const std::vector<std::uint64_t>& dropped) override {
+    for (const std::uint64_t each : dropped) std::erase(runs, each);
+  }
   std::vector<actuators::HookResult> take_results() override { return std::exchange(results, {}); }
   void ends(std::uint64_t run, HookState state) {
     actuators::HookResult result;
@@ -42,12 +45,12 @@ class HookTrackerTest : public ::testing::Test {
  protected:
   HookTrackerTest() { clock_.advance(std::chrono::hours(1)); }
 
-  void request(std::uint64_t run) {
+  void request(std::uint64_t run, const std::string& ruleset = "r") {
     actuators::HookRequest hook;
     hook.run = run;
     hook.hook.name = "dump";
     hook.until = clock_.now() + std::chrono::seconds(5);
-    tracker_.request(std::move(hook), "/a");
+    tracker_.request(std::move(hook), "/a", ruleset);
   }
   std::vector<std::string> listed() {
     std::vector<std::string> all;
@@ -61,6 +64,15 @@ class HookTrackerTest : public ::testing::Test {
   test::ManualClock clock_;
   HookTracker tracker_{runner_, clock_};
 };
+
+TEST_F(HookTrackerTest, EndsAndForgetsTheHooksOfRulesetsThatAreGone) {
+  ASSERT_TRUE(tracker_.start());
+  request(1, "gone");
+  request(2, "kept");
+  tracker_.keep_only([](const std::string& ruleset) { return ruleset == "kept"; });
+  EXPECT_THAT(listed(), ElementsAre("2 running"));
+  EXPECT_THAT(runner_.runs, ElementsAre(2U));
+}
 
 TEST_F(HookTrackerTest, ListsAHookFromItsRequestUntilItIsForgotten) {
   ASSERT_TRUE(tracker_.start());

@@ -72,10 +72,12 @@ class RecordedHooks final : public actuators::HookRunner {
   }
   void run(actuators::HookRequest request) override { requests.push_back(std::move(request)); }
   void cancel() override { ++cancels; }
+  void cancel_runs(const std::vector<std::uint64_t>& runs) override { cancelled = runs; }
   std::vector<actuators::HookResult> take_results() override { return std::exchange(results, {}); }
 
   int starts = 0;
   int cancels = 0;
+  std::vector<std::uint64_t> cancelled;
   std::vector<actuators::HookRequest> requests;
   std::vector<actuators::HookResult> results;
 };
@@ -438,6 +440,32 @@ TEST_F(RuleEffectsTest, OnlyAChangeOfRulesetsOrHooksEndsTheHooksThatRun) {
   config_.dry_run = true;
   effects.configured(config_);
   EXPECT_EQ(runner_.cancels, before + 2);
+}
+
+// The policy goes on with its kill, so the kill must have its hook.
+TEST_F(RuleEffectsTest, TheHookOfARulesetThatAReloadKeepsGoesOn) {
+  config_.hooks = std::vector{dump_hook()};
+  attempt(hook_attempt(RuleOutcome::hook_requested));
+  log_.emplace(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
+  RuleEffects effects({*log_, counts_, settings_, restarts_, hooks_});
+  effects.configured(config_);
+  const int before = runner_.cancels;
+  effects.evaluated(config_, state_, record_);
+  ASSERT_EQ(hooks_.progress().size(), 1U);
+
+  std::vector<rulesets::Ruleset> rules = *config_.rules;
+  rules.insert(rules.begin(), rulesets::Ruleset());  // one that systemd's units bring
+  config_.rules = rules;
+  effects.configured(config_);
+  EXPECT_EQ(runner_.cancels, before);
+  EXPECT_THAT(runner_.cancelled, IsEmpty());
+  EXPECT_EQ(hooks_.progress().size(), 1U);
+
+  rules.back().post_action_delay += 1;
+  config_.rules = rules;
+  effects.configured(config_);
+  EXPECT_THAT(runner_.cancelled, ElementsAre(4U)) << "it is another ruleset now";
+  EXPECT_THAT(hooks_.progress(), IsEmpty());
 }
 
 TEST_F(RuleEffectsTest, AHostThatCannotSetIsLogged) {

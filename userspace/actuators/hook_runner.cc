@@ -23,6 +23,10 @@ namespace {
 // The loop takes results as they come; more than this are dropped.
 constexpr std::size_t kHookResultsMax = 256;
 
+bool contains(const std::vector<std::uint64_t>& runs, std::uint64_t run) {
+  return std::ranges::find(runs, run) != runs.end();
+}
+
 // The runs of the thread.
 class Runs {
  public:
@@ -43,6 +47,13 @@ class Runs {
   void cancel() {
     for (Running& each : running_) end(each);
     results_.clear();
+  }
+
+  void cancel(const std::vector<std::uint64_t>& runs) {
+    for (Running& each : running_) {
+      if (contains(runs, each.run)) end(each);
+    }
+    std::erase_if(results_, [&](const HookResult& each) { return contains(runs, each.run); });
   }
 
   // What to poll for, in the order of the runs; -1 for those that have nothing to wait for.
@@ -162,8 +173,19 @@ void HookRunnerThread::run(HookRequest request) {
 void HookRunnerThread::cancel() {
   {
     const std::lock_guard lock(mutex_);
-    orders_ = {{}, true};
+    orders_ = {{}, true, {}};
     results_.clear();
+  }
+  ::eventfd_write(changed_.get(), 1);
+}
+
+void HookRunnerThread::cancel_runs(const std::vector<std::uint64_t>& runs) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto is_dropped = [&](const auto& each) { return contains(runs, each.run); };
+    std::erase_if(orders_.requests, is_dropped);
+    std::erase_if(results_, is_dropped);
+    orders_.cancelled_runs.insert(orders_.cancelled_runs.end(), runs.begin(), runs.end());
   }
   ::eventfd_write(changed_.get(), 1);
 }
@@ -188,6 +210,7 @@ void HookRunnerThread::add_results(std::vector<HookResult> results) {
     const std::lock_guard lock(mutex_);
     if (orders_.cancelled) return;  // they are of runs that the loop has dropped
     for (HookResult& each : results) {
+      if (contains(orders_.cancelled_runs, each.run)) continue;
       if (results_.size() < kHookResultsMax) results_.push_back(std::move(each));
     }
   }
@@ -207,6 +230,7 @@ void HookRunnerThread::serve() {
     if (fds[1].revents != 0) {
       const Orders orders = take_orders();
       if (orders.cancelled) runs.cancel();
+      runs.cancel(orders.cancelled_runs);
       for (const HookRequest& each : orders.requests) runs.start(each);
     }
     add_results(runs.take_results());

@@ -53,6 +53,8 @@ class HookRunner {
   virtual void run(HookRequest /*request*/) {}
   // Ends all that run and drops all that wait; they have no result.
   virtual void cancel() {}
+  // The same of these runs. A later run() may use their numbers again.
+  virtual void cancel_runs(const std::vector<std::uint64_t>& /*runs*/) {}
   // Those that ended since the last call.
   [[nodiscard]] virtual std::vector<HookResult> take_results() { return {}; }
   // Polls readable when there are results; -1: never.
@@ -71,13 +73,15 @@ class HookRunnerThread final : public HookRunner {
   [[nodiscard]] Result<void> start() override;
   void run(HookRequest request) override;
   void cancel() override;
+  void cancel_runs(const std::vector<std::uint64_t>& runs) override;
   [[nodiscard]] std::vector<HookResult> take_results() override;
   [[nodiscard]] int fd() const override { return done_.get(); }
 
  private:
   struct Orders {
     std::vector<HookRequest> requests;
-    bool cancelled = false;
+    bool cancelled = false;                     // all before the requests
+    std::vector<std::uint64_t> cancelled_runs;  // before the requests too
   };
 
   HookRunnerThread(std::string supervisor, UniqueFd changed, UniqueFd stopped, UniqueFd done);

@@ -12,11 +12,13 @@ Result<void> HookTracker::start() {
   return started;
 }
 
-void HookTracker::request(actuators::HookRequest request, const std::string& cgroup) {
+void HookTracker::request(actuators::HookRequest request, const std::string& cgroup,
+                          const std::string& ruleset) {
   Requested& added = requested_.emplace_back();
   added.progress.run = request.run;
   added.progress.hook = request.hook.name;
   added.progress.cgroup = cgroup;
+  added.ruleset = ruleset;
   added.progress.started = clock_.now();
   added.until = request.until;
   if (!refusal_) return runner_.run(std::move(request));
@@ -29,6 +31,16 @@ void HookTracker::request(actuators::HookRequest request, const std::string& cgr
 void HookTracker::cancel() {
   runner_.cancel();
   requested_.clear();
+}
+
+void HookTracker::keep_only(const std::function<bool(const std::string& ruleset)>& is_in_force) {
+  std::vector<std::uint64_t> ended;
+  std::erase_if(requested_, [&](const Requested& each) {
+    if (is_in_force(each.ruleset)) return false;
+    ended.push_back(each.progress.run);
+    return true;
+  });
+  if (!ended.empty()) runner_.cancel_runs(ended);
 }
 
 void HookTracker::end(Requested& requested, const actuators::HookResult& result) {

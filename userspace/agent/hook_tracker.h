@@ -2,6 +2,7 @@
 // Prekill hooks that rulesets requested, and what became of them, for the next observations.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,9 +27,12 @@ class HookTracker {
 
   // Before the first request(). A failure: each request is refused.
   [[nodiscard]] Result<void> start();
-  void request(actuators::HookRequest request, const std::string& cgroup);
+  void request(actuators::HookRequest request, const std::string& cgroup,
+               const std::string& ruleset);
   // Ends all and forgets them: their numbers may be used again.
   void cancel();
+  // Ends and forgets those of rulesets that are no longer in force.
+  void keep_only(const std::function<bool(const std::string& ruleset)>& is_in_force);
 
   // Those that run and those that ended lately, the oldest first.
   [[nodiscard]] std::vector<HookProgress> progress();
@@ -38,6 +42,7 @@ class HookTracker {
  private:
   struct Requested {
     HookProgress progress;
+    std::string ruleset;
     MonotonicTime until;
     std::optional<MonotonicTime> ended;
   };

@@ -47,6 +47,20 @@ bool any_action(const Config& config, bool (*is)(const rulesets::Plugin& action)
          });
 }
 
+using Rulesets = SharedValue<std::vector<rulesets::Ruleset>>;
+
+// As the policy keeps its state (policy/state.cc).
+bool is_kept(const std::string& name, const Rulesets& before, const Rulesets& after) {
+  if (!before || !after) return false;
+  bool any = false;
+  for (const rulesets::Ruleset& each : *before) {
+    if (each.name != name) continue;
+    if (std::ranges::find(*after, each) == after->end()) return false;
+    any = true;
+  }
+  return any;
+}
+
 // The policy decides again at the next reading, a second later.
 constexpr Duration kProactiveTime = std::chrono::seconds(2);
 // Cgroups come and go, and each is remembered until the rulesets change.
@@ -95,11 +109,12 @@ LogLine line_of(const RuleReport& ruleset) {
 void RuleEffects::configured(const Config& config) {
   settings_.cancel_reclaims();  // rulesets that stay, and still fire, request theirs again
   restarts_.cancel();
-  // Pods come and go by reloads as well, and no kill's hook ends for them.
-  if (config.dry_run || config.rules != rules_in_force_ || config.hooks != hooks_in_force_) {
-    hooks_.cancel();
-  }
+  if (config.dry_run || config.hooks != hooks_in_force_) hooks_.cancel();
   if (config.rules != rules_in_force_) {
+    // The policy goes on with a kill of a ruleset that is still there, after its hook.
+    hooks_.keep_only([&](const std::string& ruleset) {
+      return is_kept(ruleset, rules_in_force_, config.rules);
+    });
     proactive_logged_.clear();
     proactive_failed_.clear();
   }
@@ -165,7 +180,7 @@ void RuleEffects::request_hooks(const Config& config, const Record& record) {
         if (hook == config.hooks->end()) continue;
         hooks_.request({attempt.hook_run, *hook, attempt.hook_until,
                         hook_input(record, ruleset, action, attempt)},
-                       attempt.cgroup);
+                       attempt.cgroup, ruleset.name);
       }
     }
   }

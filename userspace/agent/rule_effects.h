@@ -66,7 +66,7 @@ class RuleEffects {
   actuators::RuleSettings& settings_;
   RestartTracker& restarts_;
   HookTracker& hooks_;
-  // Of the configuration in force; a change of either ends the hooks that run.
+  // Of the configuration in force. A change of a ruleset ends its hooks; one of the hooks ends all.
   SharedValue<std::vector<rulesets::Ruleset>> rules_in_force_;
   SharedValue<std::vector<rulesets::PrekillHook>> hooks_in_force_;
   std::set<std::string> logged_;  // attempts of the last evaluation of rulesets

@@ -81,6 +81,13 @@ TEST_F(ManagedOomWatchTest, AChangeWithoutASignalIsFound) {
   EXPECT_EQ(watch_->state()->problem, "");
 }
 
+TEST_F(ManagedOomWatchTest, WhatTheLoopCannotUseIsOfferedAgain) {
+  watch({20ms, 1ms, 1ms, 1h});
+  next();
+  watch_->refused();
+  EXPECT_THAT(next(), ElementsAre("ManagedOOMMemoryPressure /a"));
+}
+
 TEST_F(ManagedOomWatchTest, ReadingsHaveALeastInterval) {
   watch({1h, 500ms, 1ms, 1h});
   next();

@@ -15,6 +15,7 @@
 #include "daemon/daemon_reload.h"
 #include "daemon/daemon_services.h"
 #include "daemon/managed_oom_watch.h"
+#include "daemon/managed_rules.h"
 #include "kernel/amount_setting.h"
 #include "kernel/cgroup_freeze.h"
 #include "kernel/residency.h"
@@ -116,21 +117,12 @@ std::optional<KnownPods> take_pods(DaemonParts& parts) {
   return listed;
 }
 
-using Rulesets = SharedValue<std::vector<rulesets::Ruleset>>;
-
 // False: the rulesets in force stay.
-bool take_managed_rules(DaemonParts& parts, const Rulesets& configured, Config& in_force,
-                        exports::Log& log) {
-  if (!parts.managed_oom || !parts.managed_oom->take()) return false;
-  Config next = in_force;
-  next.rules = with_managed_rules(configured, parts.managed_oom->in_force());
-  const auto prepared = parts.rules->prepare(next);
-  if (!prepared) {
-    log.write(LogLevel::error, LogLine("no-managed-oom").field("problem", prepared.error().text()));
-    return false;
-  }
-  in_force = std::move(next);
-  return true;
+bool take_managed_rules(ManagedRules& rules, Config& in_force, exports::Log& log) {
+  const auto taken = rules.take(in_force);
+  if (taken) return *taken;
+  log.write(LogLevel::error, LogLine("no-managed-oom").field("problem", taken.error().text()));
+  return false;
 }
 
 Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
@@ -138,28 +130,24 @@ Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
                            exports::Log& log) {
   const Config& config = loaded.config;
   Config in_force = config;
-  auto configured_rules = config.rules;  // without those of systemd's properties
+  ManagedRules rules(parts.managed_oom.get(), config.rules,
+                     [&](const Config& next) { return parts.rules->prepare(next); });
   const agent::Parts core_with = core_parts(parts, host, log);
   agent::Core core(core_with, config);
   agent::LoopHooks hooks;
   const auto load_again = [&]() -> Result<Config> {
     intake::LoadedConfig again = TRY(options.load_config());
     log_config_warnings(log, again.warnings);
+    TRY(rules.reload(again));  // nothing after it fails
     if (parts.pod_list) {
       parts.pod_list->follow(again.pod_list, again.config.pod_list_max_age,
                              again.config.known_pods);
     }
-    configured_rules = again.config.rules;
     if (again.managed_oom && !parts.managed_oom) {
       log.write(LogLevel::warning,
                 LogLine("config").field("warning",
                                         "managedOOM is not in use; restart the agent to use it"));
     }
-    if (parts.managed_oom) {
-      parts.managed_oom->follow(again.managed_oom);
-      again.config.rules = with_managed_rules(configured_rules, parts.managed_oom->in_force());
-    }
-    TRY(parts.rules->prepare(again.config));
     in_force = reloaded_config(std::move(again.config), config, log);
     if (parts.written_pods && parts.written_pods->in_force()) {
       in_force.known_pods = *parts.written_pods->in_force();
@@ -179,8 +167,8 @@ Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
   if (parts.managed_oom) hooks.change_fds.push_back(parts.managed_oom->fd());
   hooks.take_change = [&]() -> std::optional<Config> {
     auto pods = take_pods(parts);
-    const bool rules = take_managed_rules(parts, configured_rules, in_force, log);
-    if (!pods && !rules) return std::nullopt;
+    const bool changed = take_managed_rules(rules, in_force, log);
+    if (!pods && !changed) return std::nullopt;
     if (pods) in_force.known_pods = std::move(*pods);
     parts.board.set_config(in_force);
     return in_force;

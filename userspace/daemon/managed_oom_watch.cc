@@ -108,6 +108,11 @@ std::vector<rulesets::Ruleset> ManagedOomWatch::in_force() const {
   return in_force_;
 }
 
+void ManagedOomWatch::refused() {
+  const std::lock_guard lock(mutex_);
+  refused_ = true;
+}
+
 std::optional<ManagedOomSourceState> ManagedOomWatch::state() const {
   const std::lock_guard lock(mutex_);
   return state_;
@@ -210,7 +215,8 @@ void ManagedOomWatch::set_rules(const rulesets::OomdConf& conf, ManagedOomRules 
     if (!state_) return;
     line.field("swap", rules.swap.size()).field("pressure", rules.pressure.size());
     state_->rules = std::move(rules);
-    if (made == in_force_) return;
+    const bool refused = std::exchange(refused_, false);
+    if (made == in_force_ && !refused) return;
     in_force_ = std::move(made);
     changed_ = true;
   }

@@ -46,8 +46,8 @@ struct ManagedOomTimes {
   Duration kept = std::chrono::minutes(10);
 };
 
-// A thread of its own waits for the bus. Thread rule: follow(), take() and in_force() from the
-// loop's thread.
+// A thread of its own waits for the bus. Thread rule: follow(), take(), in_force() and refused()
+// from the loop's thread.
 class ManagedOomWatch {
  public:
   // `log` and `clock` outlive it. `address`: of the bus; empty: the system bus.
@@ -65,6 +65,8 @@ class ManagedOomWatch {
   // Whether in_force() changed since the last call.
   [[nodiscard]] bool take();
   [[nodiscard]] std::vector<rulesets::Ruleset> in_force() const;
+  // What was taken could not be used: it is offered again after the next reading.
+  void refused();
   // Any thread. Nothing: managedOOM is off.
   [[nodiscard]] std::optional<ManagedOomSourceState> state() const;
 
@@ -106,6 +108,7 @@ class ManagedOomWatch {
   std::optional<ManagedOomSourceState> state_;
   std::vector<rulesets::Ruleset> in_force_;
   bool changed_ = false;           // in_force_, since take()
+  bool refused_ = false;           // in_force_, by the loop
   bool settings_changed_ = false;  // state_->conf, since the rules were made
 
   std::thread thread_;  // last: uses all of the above

@@ -78,6 +78,25 @@ TEST(RulesCommand, CheckConfigNamesRulesetsWhoseKillAfterAHookNeedsNoGroup) {
                   "  of ruleset imported, also if none fires (preference: oomd)\n"));
 }
 
+TEST(RulesCommand, CheckConfigPrintsAPauseOnlyForActionsThatEndTheChain) {
+  const TempTree tree{
+      {"config.yaml",
+       "reclaim: [{name: batch, cgroups: ['/batch/*']}]\nrulesets:\n"
+       "- name: goes on\n  detectors: [{name: g, all: [{always: false}]}]\n"
+       "  actions: [{log: a}, {kill: {cgroups: ['/x'], thenContinue: true, pause: 9s}}]\n"
+       "- name: stops\n  detectors: [{name: g, all: [{always: true}]}]\n"
+       "  actions: [{chain: stop}]\n"}};
+  const Ran text = run_forestall({"check-config", "--config", tree / "config.yaml"});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_THAT(text.output, HasSubstr("ruleset goes on:\n  if g, all of:\n    always false\n"));
+  EXPECT_THAT(text.output, testing::Not(HasSubstr("pause 9 s"))) << "its kill never ends the chain";
+  EXPECT_THAT(text.output, HasSubstr("ruleset stops: pause 15 s after an action\n"
+                                     "  if g, all of:\n    always true\n"
+                                     "  then in turn:\n    stop the chain\n"));
+  EXPECT_THAT(text.output,
+              HasSubstr("ruleset reclaim:batch:\n  if always, all of:\n    always true\n"));
+}
+
 TEST(RulesCommand, AnAgentRefusesActionsThatItDoesNotRun) {
   const std::string ruleset = "{name: r, detectors: [{name: g, all: [{always: false}]}], actions: ";
   const TempTree tree{

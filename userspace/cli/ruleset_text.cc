@@ -2,8 +2,12 @@
 #include "cli/ruleset_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
+#include <variant>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/printable.h"
@@ -104,7 +108,9 @@ struct PluginWords {
   std::string operator()(const rulesets::Kill& each) const {
     std::string text = fmt::format("kill one of {}{}: {}", cgroups_text(each.cgroups),
                                    each.recursive ? " or of their descendants" : "", key(each));
-    if (each.post_action_delay) text += fmt::format("; then pause {} s", *each.post_action_delay);
+    if (each.post_action_delay && !each.always_continue) {
+      text += fmt::format("; then pause {} s", *each.post_action_delay);
+    }
     if (each.always_continue) text += "; continue with the chain in any case";
     if (each.preference == rulesets::PreferenceSource::none) {
       text += "; oomd's extended attributes do not count";
@@ -209,6 +215,24 @@ struct PluginWords {
   }
 };
 
+// As a detector, `Always` is a condition; as an action, it ends the chain or goes on with it.
+std::string detector_text(const rulesets::Plugin& plugin) {
+  if (const auto* always = std::get_if<rulesets::Always>(&plugin.arguments)) {
+    return always->proceed ? "always true" : "always false";
+  }
+  return std::visit(PluginWords(), plugin.arguments);
+}
+
+// Whether the action may end its chain; only then the ruleset pauses.
+bool may_stop(const rulesets::Plugin& action) {
+  if (const auto* always = std::get_if<rulesets::Always>(&action.arguments)) {
+    return !always->proceed;
+  }
+  const auto* kill = std::get_if<rulesets::Kill>(&action.arguments);
+  if (kill != nullptr) return !kill->always_continue;
+  return std::holds_alternative<rulesets::RestartUnit>(action.arguments);
+}
+
 std::string seconds_text(std::chrono::nanoseconds time) {
   return fmt::format("{:.3f} s", std::chrono::duration<double>(time).count());
 }
@@ -227,17 +251,20 @@ const std::int64_t kDefaultHookTimeout = rulesets::Ruleset().prekill_hook_timeou
 }  // namespace
 
 std::string ruleset_text(const rulesets::Ruleset& ruleset, RulesetSource source) {
-  std::string text = fmt::format(
-      "ruleset {}: pause {} s after an action{}\n", printable(ruleset.name),
-      ruleset.post_action_delay,
-      source == RulesetSource::oomd || ruleset.prekill_hook_timeout != kDefaultHookTimeout
-          ? fmt::format(", prekill hooks take at most {} s", ruleset.prekill_hook_timeout)
-          : "");
+  std::vector<std::string> times;
+  if (std::ranges::any_of(ruleset.actions, may_stop)) {
+    times.push_back(fmt::format("pause {} s after an action", ruleset.post_action_delay));
+  }
+  if (source == RulesetSource::oomd || ruleset.prekill_hook_timeout != kDefaultHookTimeout) {
+    times.push_back(fmt::format("prekill hooks take at most {} s", ruleset.prekill_hook_timeout));
+  }
+  std::string text = fmt::format("ruleset {}:{}{}\n", printable(ruleset.name),
+                                 times.empty() ? "" : " ", fmt::join(times, ", "));
   for (const rulesets::DetectorGroup& group : ruleset.groups) {
     text += fmt::format("  {} {}, all of:\n", &group == &ruleset.groups.front() ? "if" : "or if",
                         printable(group.name));
     for (const rulesets::Plugin& plugin : group.plugins) {
-      text += fmt::format("    {}\n", printable(std::visit(PluginWords(), plugin.arguments)));
+      text += fmt::format("    {}\n", printable(detector_text(plugin)));
     }
   }
   text += "  then in turn:\n";

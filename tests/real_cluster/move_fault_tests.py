@@ -99,7 +99,7 @@ class MoveFaultTests(MoveCase):
         """Eight pods on a node that will be drained. They stay for their grace period, so that a
         further plan finds them."""
         self.kubelet.register("drained")
-        self.create_set("web", 8, grace=3)
+        self.create_set("web", 8, memory="256Mi", grace=3)
         self.kubelet.register("target")
         self.begin_record()
 

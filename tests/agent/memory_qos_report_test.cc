@@ -5,9 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "support/file_changes.h"
 #include "support/small_node.h"
 
 namespace forestall::agent {
@@ -23,6 +25,7 @@ class MemoryQosReportTest : public ::testing::Test {
     tree_ = std::move(found).value();
     facts_.config.mode = MemoryQosMode::observe;
     facts_.config.cgroups = {{"/db", Bytes{4096}, Bytes{8192}, Bytes{1 << 20}}};
+    facts_.min_limit = 1 << 30;
   }
   void set(const std::string& file, const std::string& text) const {
     files_.write("cgroup" + file, text + "\n");
@@ -97,6 +100,96 @@ TEST_F(MemoryQosReportTest, FindsTheContainersOfAPodByTheirIds) {
 TEST_F(MemoryQosReportTest, CountsThePodsWithoutFacts) {
   facts_.unknown_pods = 3;
   EXPECT_EQ(report().unknown_pods, 3U);
+}
+
+// A plain file keeps the tail of a longer text, unlike a control file: all values have 4 digits.
+class MemoryQosEnforcedTest : public MemoryQosReportTest {
+ protected:
+  MemoryQosEnforcedTest() {
+    facts_.config.mode = MemoryQosMode::enforce;
+    facts_.config.cgroups = {{"/db", Bytes{4096}, Bytes{8192}, Bytes{1 << 20}}};
+    set("/db/memory.min", "1000");
+    set("/db/memory.low", "8192");
+    set("/db/memory.high", "max");
+  }
+  [[nodiscard]] std::string text(const std::string& file) const {
+    return test::read_text(files_ / ("cgroup" + file)).substr(0, 4);
+  }
+
+  test::TempTree run_;
+  kernel::SettingRecords min_{run_ / "memory-min"};
+  kernel::SettingRecords low_{run_ / "memory-low"};
+  std::optional<actuators::MemoryReserveWriter> writer_{std::in_place, tree_,
+                                                        MemoryQosThread::Records{min_, low_}};
+};
+
+TEST_F(MemoryQosEnforcedTest, ReportsWhatIsWrittenAndWhatIsLeft) {
+  const auto values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  ASSERT_EQ(values.size(), 3U);
+  EXPECT_EQ(values[0], (MemoryQosValue{"/db", "/db", MemoryQosFile::min, "4096", 4096,
+                                       MemoryQosState::written}));
+  EXPECT_EQ(values[1].state, MemoryQosState::equal);
+  EXPECT_EQ(values[2].state, MemoryQosState::left);
+  EXPECT_EQ(values[2].reason, "enforce writes memory.min and memory.low only");
+  EXPECT_EQ(values[2].present, "max");
+  writer_.reset();
+  EXPECT_EQ(text("/db/memory.min"), "1000");
+}
+
+TEST_F(MemoryQosEnforcedTest, AParentWithLessLimitsAValueAndIsNamed) {
+  set("/slice/memory.min", "1000");
+  set("/slice/db/memory.min", "1000");
+  set("/slice/db/memory.low", "1000");
+  facts_.config.cgroups = {{"/slice/db", Bytes{8192}, Bytes{4096}, std::nullopt}};
+  auto values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  ASSERT_EQ(values.size(), 2U);
+  EXPECT_EQ(values[0].state, MemoryQosState::written);
+  EXPECT_EQ(values[0].reason, "limited by /slice, which has 1000");
+  EXPECT_EQ(values[1].reason, "limited by /slice, which has 1000");
+  set("/slice/memory.low", "4096");
+  values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  EXPECT_EQ(values[1].reason, "");
+}
+
+TEST_F(MemoryQosEnforcedTest, ADryRunWritesNothing) {
+  facts_.dry_run = true;
+  EXPECT_FALSE(enforces_memory_qos(tree_, facts_.config, facts_.dry_run));
+  const auto values = observe_memory_qos(tree_, facts_).values;
+  ASSERT_EQ(values.size(), 3U);
+  EXPECT_EQ(values[0].state, MemoryQosState::would_write);
+  EXPECT_EQ(values[0].reason, "dry run");
+  EXPECT_EQ(text("/db/memory.min"), "1000");
+}
+
+// systemd may have given another slice a memory.min.
+TEST_F(MemoryQosEnforcedTest, MemoryMinOfOtherCgroupsCounts) {
+  set("/system/memory.min", "9000");
+  facts_.min_limit = 12000;
+  const auto values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  ASSERT_EQ(values.size(), 3U);
+  EXPECT_EQ(values[0].state, MemoryQosState::left);
+  EXPECT_THAT(values[0].reason, HasSubstr("of which the node has 3000 to guarantee"));
+  EXPECT_EQ(text("/db/memory.min"), "1000");
+}
+
+TEST_F(MemoryQosEnforcedTest, TheThreadWritesAndItsEndRestores) {
+  exports::Log log(exports::Log::Stream::standard_error, true, exports::LogLevel::error);
+  auto thread = MemoryQosThread::create(tree_, {min_, low_}, log);
+  ASSERT_TRUE(thread) << thread.error().text();
+  ASSERT_TRUE((*thread)->update(facts_));
+  EXPECT_TRUE(test::wait_for_files(files_ / "cgroup/db", -1,
+                                   [&] { return text("/db/memory.min") == "4096"; }));
+  facts_.config.mode = MemoryQosMode::off;
+  ASSERT_TRUE((*thread)->update(facts_));
+  EXPECT_TRUE(test::wait_for_files(files_ / "cgroup/db", -1,
+                                   [&] { return text("/db/memory.min") == "1000"; }));
+  facts_.config.mode = MemoryQosMode::enforce;
+  ASSERT_TRUE((*thread)->update(facts_));
+  EXPECT_TRUE(test::wait_for_files(files_ / "cgroup/db", -1,
+                                   [&] { return text("/db/memory.min") == "4096"; }));
+  thread->reset();
+  EXPECT_EQ(text("/db/memory.min"), "1000");
+  EXPECT_THAT(min_.all().value().records, testing::IsEmpty());
 }
 
 }  // namespace

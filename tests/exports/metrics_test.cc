@@ -487,12 +487,12 @@ TEST(Metrics, AnotherCapacityOrAGapBeginsTheGrowthAgain) {
 }
 
 TEST(Metrics, MemoryQosIsCountedByFileAndStateWhileItIsOn) {
-  std::optional<MemoryQosReport> report;
+  std::shared_ptr<MemoryQosReport> report;
   Metrics::Recorders recorders;
   recorders.memory_qos = [&] { return report; };
   const Metrics metrics("1", Tier::files, recorders);
   EXPECT_THAT(series_of(metrics), Not(Contains(Key("forestall_memory_qos_unknown_pods"))));
-  report.emplace();
+  report = std::make_shared<MemoryQosReport>();
   report->unknown_pods = 2;
   report->values = {{"a", "/a", MemoryQosFile::low, "0", 1, MemoryQosState::would_write},
                     {"b", "/b", MemoryQosFile::low, "0", 1, MemoryQosState::would_write},
@@ -506,6 +506,10 @@ TEST(Metrics, MemoryQosIsCountedByFileAndStateWhileItIsOn) {
   EXPECT_EQ(count("memory.low", "would-write"), 2);
   EXPECT_EQ(count("memory.high", "left"), 1);
   EXPECT_EQ(count("memory.min", "equal"), 0);
+  EXPECT_THAT(series, Not(Contains(Key("forestall_memory_qos_rewrites_total"))));
+  report->mode = MemoryQosMode::enforce;
+  report->rewrites = 3;
+  EXPECT_THAT(series_of(metrics), Contains(Pair("forestall_memory_qos_rewrites_total", 3)));
 }
 
 TEST(Metrics, SubjectsAreBounded) {

@@ -67,6 +67,19 @@ TEST(MemoryQosSection, WithoutTheKubeletsFileItIsUnknown) {
               Contains(HasSubstr("config.yaml:1:1: it is unknown whether the kubelet writes")));
 }
 
+TEST(MemoryQosSection, EnforceNamesEveryMemoryHighThatIsNotWritten) {
+  std::string own = kEverything;
+  own.replace(own.find("observe"), 7, "enforce");
+  const auto loaded =
+      load_qos(own + "kubeletConfig: kubelet.yaml\ncompat: {kubeletVersion: \"1.36\"}\n");
+  EXPECT_EQ(loaded.config.memory_qos.mode, MemoryQosMode::enforce);
+  EXPECT_THAT(
+      loaded.warnings,
+      testing::UnorderedElementsAre(
+          testing::AllOf(HasSubstr("config.yaml:2:"), HasSubstr("memory.high is not written")),
+          testing::AllOf(HasSubstr("config.yaml:4:"), HasSubstr("memory.high is not written"))));
+}
+
 TEST(MemoryQosSection, SettingsWithoutEffectAreReported) {
   EXPECT_THAT(load_qos("memoryThrottlingFactor: 0.9\n").warnings,
               Contains(HasSubstr("has no effect: 'memoryQoS' is off")));

@@ -36,6 +36,15 @@ TEST(MountedType, ReadsTheTableOfThisMachine) {
   EXPECT_EQ(mounted_type(test::read_text("/proc/self/mountinfo"), "/proc/self"), "proc");
 }
 
+TEST(ProtectsRecursively, ByTheOptionOfTheCgroupFilesystem) {
+  const std::string other = "22 1 0:20 / /sys rw - sysfs memory_recursiveprot rw\n";
+  const std::string mount = "30 22 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw";
+  EXPECT_FALSE(protects_recursively(""));
+  EXPECT_FALSE(protects_recursively(other + mount + ",nsdelegate\n"));
+  EXPECT_TRUE(protects_recursively(other + mount + ",nsdelegate,memory_recursiveprot\n"));
+  EXPECT_TRUE(protects_recursively(mount + ",memory_recursiveprot,nsdelegate"));
+}
+
 TEST(AnswersLocally, ByNameAndByMagic) {
   for (const char* type : {"ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs"}) {
     EXPECT_TRUE(answers_locally(type)) << type;

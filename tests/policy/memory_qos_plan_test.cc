@@ -58,9 +58,10 @@ struct QosNode {
   [[nodiscard]] std::vector<PlannedMemoryQos> plan() const {
     return plan_memory_qos({.config = config,
                             .node_allocatable = allocatable,
+                            .min_limit = min_limit,
+                            .min_of_others = min_of_others,
                             .page_size = 4096,
                             .pods = pods,
-                            .unknown_pods = unknown_pods,
                             .cgroups = cgroups,
                             .others = others});
   }
@@ -70,7 +71,8 @@ struct QosNode {
   std::vector<std::shared_ptr<const Pod>> pods;
   std::vector<QosPodCgroup> cgroups;
   std::vector<QosOtherCgroup> others;
-  std::uint64_t unknown_pods = 0;
+  std::int64_t min_limit = 8 * kPlanGi;
+  std::int64_t min_of_others = 0;
   std::uint64_t last = 0;
 };
 
@@ -145,14 +147,59 @@ TEST(MemoryQosPlan, ValuesAreWholePages) {
             (PlannedMemoryQos{"/batch", "/batch", {102}, MemoryQosFile::low, 99'999'744}));
 }
 
-TEST(MemoryQosPlan, LevelsStayAsTheyAreIfAPodIsUnknown) {
+// The kernel would kill other processes to keep more than the node can do without.
+TEST(MemoryQosPlan, MemoryMinOfAllPodsIsAtMostWhatTheNodeHasToGuarantee) {
   QosNode node;
-  node.unknown_pods = 2;
+  node.min_limit = 320 * kPlanMi;
+  node.min_of_others = 20 * kPlanMi;
   const auto planned = node.plan();
-  ASSERT_GE(planned.size(), 3U);
-  EXPECT_EQ(planned[0].left, "what 2 pod(s) request is unknown");
-  EXPECT_EQ(planned[1].left, "what 2 pod(s) request is unknown");
-  EXPECT_EQ(planned[2].left, "");
+  EXPECT_EQ(planned.at(0).value, 300 * kPlanMi) << "limits every pod below";
+  EXPECT_EQ(planned.at(0).left, "");
+  EXPECT_EQ(planned.at(0).note,
+            "the pods request 402653184, of which the node has 314572800 to guarantee");
+  EXPECT_EQ(planned.at(2).value, 128 * kPlanMi);
+  node.min_of_others = 320 * kPlanMi;
+  EXPECT_THAT(node.plan().at(0).left, testing::HasSubstr("the node has 0 to guarantee"));
+}
+
+TEST(MemoryQosPlan, WithoutTheMemoryOfTheNodeThereIsNoMemoryMin) {
+  QosNode node;
+  node.min_limit = 0;
+  for (const PlannedMemoryQos& each : node.plan()) {
+    EXPECT_EQ(each.left, each.file == MemoryQosFile::min ? "the memory of the node is unknown" : "")
+        << each;
+  }
+}
+
+// A memory.min whose parents are unknown would be limited by nothing.
+TEST(MemoryQosPlan, WithoutTheCgroupOfAllPodsTheirMemoryMinStays) {
+  QosNode node;
+  node.add("/elsewhere/podg2",
+           pod("g2", {container_with_id("app", "g2", amounts("1", "1Gi"), amounts("1", "1Gi"))}));
+  ASSERT_EQ(qos_level_cgroups(node.cgroups).pods, "/kubepods")
+      << "the parent of the Burstable level";
+  for (const PlannedMemoryQos& each : node.plan()) {
+    const bool is_outside = each.path.starts_with("/elsewhere");
+    EXPECT_EQ(each.left, is_outside ? "it is not below the cgroup of all pods" : "") << each;
+  }
+  std::erase_if(node.cgroups,
+                [](const QosPodCgroup& each) { return each.path.ends_with("/podb"); });
+  ASSERT_EQ(qos_level_cgroups(node.cgroups).pods, "");
+  for (const PlannedMemoryQos& each : node.plan()) {
+    EXPECT_EQ(each.left, each.file == MemoryQosFile::min ? "the cgroup of all pods is unknown" : "")
+        << each;
+  }
+}
+
+TEST(MemoryQosPlan, EnforceLeavesMemoryHigh) {
+  QosNode node;
+  node.config.mode = MemoryQosMode::enforce;
+  for (const PlannedMemoryQos& each : node.plan()) {
+    EXPECT_EQ(each.left, each.file == MemoryQosFile::high
+                             ? "enforce writes memory.min and memory.low only"
+                             : "")
+        << each;
+  }
 }
 
 TEST(MemoryQosPlan, PodsThatDisagreeShowNoLevel) {
@@ -224,6 +271,60 @@ TEST(MemoryQosPlan, SingleCgroupsAreWrittenWhateverTheKubeletDoes) {
   EXPECT_THAT(node.plan(),
               ElementsAre(PlannedMemoryQos{"/db", "/db", {200}, MemoryQosFile::min, kPlanGi},
                           PlannedMemoryQos{"/db", "/db", {200}, MemoryQosFile::high, 4 * kPlanGi}));
+}
+
+// What kubelet writes is left to it also where the agent's configuration names the cgroup.
+TEST(MemoryQosPlan, SingleCgroupsOfPodsFollowTheKubeletAndHaveOneValue) {
+  QosNode node;
+  node.config.cgroups = {{"/kubepods/podg", Bytes{kPlanGi}, Bytes{kPlanGi}, std::nullopt}};
+  node.others.push_back({"/kubepods/podg", {1}});
+  auto planned = node.plan();
+  ASSERT_GE(planned.size(), 2U);
+  EXPECT_EQ(planned[planned.size() - 2].left, "it has the value of default/g");
+  EXPECT_EQ(planned.back().left, "") << "memory.low of a Guaranteed pod is not planned";
+  node.config.kubelet_reserves = true;
+  planned = node.plan();
+  EXPECT_EQ(planned[planned.size() - 2].left, "the kubelet writes it");
+  EXPECT_EQ(planned.back().left, "the kubelet writes it");
+}
+
+TEST(MemoryQosPlan, SingleCgroupsAndPodsShareWhatTheNodeHasToGuarantee) {
+  QosNode node;
+  node.others.push_back({"/db", {200}});
+  node.others.push_back({"/db/wal", {201}});
+  node.config.cgroups = {{"/db", Bytes{kPlanGi}, std::nullopt, std::nullopt},
+                         {"/db/wal", Bytes{kPlanGi}, std::nullopt, std::nullopt}};
+  node.min_limit = kPlanGi + 100 * kPlanMi;
+  auto planned = node.plan();
+  EXPECT_EQ(planned.front().value, 100 * kPlanMi) << "/db/wal is limited by /db";
+  EXPECT_EQ(planned.back().left, "");
+  node.min_limit = kPlanGi - 4096;
+  planned = node.plan();
+  EXPECT_EQ(planned.front().value, 384 * kPlanMi);
+  EXPECT_THAT(planned.back().left,
+              testing::HasSubstr("a memory.min of 1073741824, of which the node has 1073737728"));
+}
+
+// The value above the pods is what limits them, and is not counted twice.
+TEST(MemoryQosPlan, ASingleCgroupAboveThePodsLimitsThem) {
+  QosNode node;
+  for (QosPodCgroup& each : node.cgroups) each.path = "/nodes" + each.path;
+  for (QosOtherCgroup& each : node.others) each.path = "/nodes" + each.path;
+  node.others.push_back({"/nodes", {200}});
+  node.config.cgroups = {{"/nodes", Bytes{kPlanGi}, std::nullopt, std::nullopt}};
+  node.min_limit = kPlanGi;
+  const auto planned = node.plan();
+  EXPECT_EQ(planned.front().value, 384 * kPlanMi);
+  EXPECT_EQ(planned.back().value, kPlanGi);
+  EXPECT_EQ(planned.back().left, "");
+}
+
+TEST(MemoryQosAllocatable, MemoryMinLeavesATwentiethOfTheNode) {
+  Reserved kube;
+  const Reserved system;
+  EXPECT_EQ(memory_min_limit({8 * kPlanGi}, kube, system), 8 * kPlanGi - 8 * kPlanGi / 20);
+  kube.memory = q("1Gi");
+  EXPECT_EQ(memory_min_limit({8 * kPlanGi}, kube, system), 7 * kPlanGi);
 }
 
 TEST(MemoryQosAllocatable, IsTheCapacityWithoutTheReservations) {

@@ -32,6 +32,8 @@ struct ProbedHost {
   // Starts prekill hooks: a path, or a name that is not installed.
   std::string prekill_program = "forestall-prekill";
   kernel::SettingRecords frozen_records{};  // nor is a cgroup frozen
+  kernel::SettingRecords min_records{};     // nor is memory.min set
+  kernel::SettingRecords low_records{};     // nor memory.low
 
   [[nodiscard]] bool in_use(Feature feature) const;
   [[nodiscard]] FeatureSet usable() const;

@@ -5,15 +5,22 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <limits>
+#include <map>
 #include <mutex>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "actuators/event_wait.h"
 #include "base/blocked_signals.h"
 #include "base/parse.h"
 #include "base/start_thread.h"
+#include "kernel/memory_files.h"
 #include "kernel/scheduling.h"
+#include "policy/saturating.h"
 #include "sources/container_reader.h"
 
 namespace forestall::agent {
@@ -40,6 +47,17 @@ void add_containers(const kernel::CgroupTree& tree, policy::QosPodCgroup& pod) {
   }
 }
 
+constexpr Bytes kMax{std::numeric_limits<std::int64_t>::max()};
+
+// Nothing: it cannot be read.
+std::optional<Bytes> amount_in(const kernel::CgroupTree& tree, const std::string& path,
+                               MemoryQosFile file) {
+  const auto cgroup = tree.open(path);
+  const auto text = cgroup ? cgroup->read(to_string(file)) : cgroup.error();
+  const auto amount = text ? kernel::parse_amount(*text) : text.error();
+  return amount ? std::optional(amount->value_or(kMax)) : std::nullopt;
+}
+
 std::vector<policy::QosOtherCgroup> find_others(const kernel::CgroupTree& tree,
                                                 const MemoryQosFacts& facts) {
   const policy::QosLevelCgroups levels = policy::qos_level_cgroups(facts.cgroups);
@@ -53,30 +71,148 @@ std::vector<policy::QosOtherCgroup> find_others(const kernel::CgroupTree& tree,
   return found;
 }
 
-MemoryQosValue value_of(const kernel::CgroupTree& tree, const policy::PlannedMemoryQos& planned) {
-  MemoryQosValue value{planned.subject, planned.path, planned.file, {}, planned.value};
-  const auto cgroup = open_same(tree, planned.path, planned.cgroup);
-  const auto text = cgroup ? cgroup->read(to_string(planned.file)) : cgroup.error();
-  if (!text) {
-    value.state = MemoryQosState::failed;
-    value.reason = text.error().text();
-    return value;
+// The cgroups whose memory.min is planned, apart from pods.
+std::set<std::string> planned_min_paths(const MemoryQosFacts& facts) {
+  std::set<std::string> paths;
+  for (const MemoryQosCgroup& each : facts.config.cgroups) {
+    if (each.min) paths.insert(each.path);
   }
-  value.present = trim(*text);
-  if (value.present == std::to_string(planned.value)) {
-    value.state = MemoryQosState::equal;
-  } else if (!planned.left.empty()) {
+  if (facts.config.reservation == MemoryReservation::tiered &&
+      facts.config.kubelet_reserves == false) {
+    paths.insert(policy::qos_level_cgroups(facts.cgroups).pods);
+  }
+  return paths;
+}
+
+// memory.min that cgroups below the root have by other processes.
+std::int64_t min_of_others(const kernel::CgroupTree& tree, const MemoryQosFacts& facts) {
+  const std::set<std::string> planned = planned_min_paths(facts);
+  const auto root = tree.open("/");
+  const auto names = root ? root->children() : root.error();
+  if (!names) return 0;
+  std::int64_t sum = 0;
+  for (const std::string& name : *names) {
+    const std::string path = "/" + name;
+    if (planned.contains(path)) continue;
+    const auto present = amount_in(tree, path, MemoryQosFile::min);
+    if (present) sum = policy::add({sum}, *present).count;
+  }
+  return sum;
+}
+
+std::vector<actuators::MemoryReserve> reserves_of(
+    const std::vector<policy::PlannedMemoryQos>& planned) {
+  std::vector<actuators::MemoryReserve> reserves;
+  for (const policy::PlannedMemoryQos& each : planned) {
+    if (!each.left.empty() || each.file == MemoryQosFile::high) continue;
+    reserves.push_back({each.path, each.cgroup, each.file, Bytes{each.value}});
+  }
+  return reserves;
+}
+
+// The state of a value that may be written and is not present.
+void set_state(MemoryQosValue& value, const policy::PlannedMemoryQos& planned, bool dry_run,
+               const actuators::ReserveOutcome* outcome) {
+  if (!planned.left.empty()) {
     value.state = MemoryQosState::left;
     value.reason = planned.left;
-  } else {
+  } else if (outcome == nullptr) {
     value.state = MemoryQosState::would_write;
+    value.reason = dry_run ? "dry run" : planned.note;
+  } else if (outcome->state == MemoryQosState::written) {
+    value.state = MemoryQosState::left;  // changed since the write
+    value.reason = "another process has written it since";
+  } else {
+    value.state = outcome->state;
+    value.reason = outcome->reason;
   }
-  return value;
+}
+
+class ReportedValues {
+ public:
+  ReportedValues(const kernel::CgroupTree& tree, const MemoryQosFacts& facts,
+                 const actuators::MemoryReserveWriter* writer)
+      : tree_(tree),
+        dry_run_(facts.dry_run && facts.config.mode == MemoryQosMode::enforce),
+        writer_(writer) {}
+
+  [[nodiscard]] MemoryQosValue value_of(const policy::PlannedMemoryQos& planned) {
+    MemoryQosValue value{planned.subject, planned.path, planned.file, {}, planned.value};
+    const auto cgroup = open_same(tree_, planned.path, planned.cgroup);
+    const auto text = cgroup ? cgroup->read(to_string(planned.file)) : cgroup.error();
+    if (!text) {
+      value.state = MemoryQosState::failed;
+      value.reason = text.error().text();
+      return value;
+    }
+    value.present = trim(*text);
+    const auto* outcome =
+        writer_ != nullptr ? writer_->outcome(planned.cgroup, planned.file) : nullptr;
+    if (value.present != std::to_string(planned.value)) {
+      set_state(value, planned, dry_run_, outcome);
+      return value;
+    }
+    value.state = MemoryQosState::equal;
+    if (planned.left.empty() && outcome != nullptr && outcome->state == MemoryQosState::written) {
+      value.state = MemoryQosState::written;
+      value.reason = planned.note.empty() ? limit_of(planned) : planned.note;
+    }
+    return value;
+  }
+
+ private:
+  // The parents of a cgroup limit what its own value protects: the nearest one with less.
+  std::string limit_of(const policy::PlannedMemoryQos& planned) {
+    std::string_view path = planned.path;
+    for (auto end = path.rfind('/'); end != std::string_view::npos && end > 0;
+         end = path.rfind('/')) {
+      path = path.substr(0, end);
+      const std::int64_t grants = granted_by(std::string(path), planned.file);
+      if (grants < planned.value) {
+        return "limited by " + std::string(path) + ", which has " + std::to_string(grants);
+      }
+    }
+    return {};
+  }
+
+  // A low value is also covered by memory.min: the kernel divides what of it no child has claimed.
+  std::int64_t granted_by(const std::string& path, MemoryQosFile file) {
+    const auto [found, is_new] = grants_.try_emplace({path, file}, 0);
+    if (!is_new) return found->second;
+    std::int64_t grants = amount_in(tree_, path, file).value_or(Bytes{}).count;
+    if (file == MemoryQosFile::low) {
+      grants = std::max(grants, amount_in(tree_, path, MemoryQosFile::min).value_or(Bytes{}).count);
+    }
+    return grants_[{path, file}] = grants;
+  }
+
+  const kernel::CgroupTree& tree_;
+  const bool dry_run_;
+  const actuators::MemoryReserveWriter* const writer_;
+  std::map<std::pair<std::string, MemoryQosFile>, std::int64_t> grants_;
+};
+
+void add_not_restored(const actuators::MemoryReserveWriter& writer, MemoryQosReport& report) {
+  for (const auto& [reserve, problem] : writer.not_restored()) {
+    MemoryQosValue& value = report.values.emplace_back();
+    value.subject = value.path = reserve.path;
+    value.file = reserve.file;
+    value.wanted = reserve.value.count;
+    value.state = MemoryQosState::failed;
+    value.reason = "not restored: " + problem;
+  }
 }
 
 }  // namespace
 
-MemoryQosReport observe_memory_qos(const kernel::CgroupTree& tree, MemoryQosFacts facts) {
+bool enforces_memory_qos(const kernel::CgroupTree& tree, const MemoryQosConfig& config,
+                         bool dry_run) {
+  return tree.version() == kernel::CgroupVersion::v2 && config.mode == MemoryQosMode::enforce &&
+         !dry_run;
+}
+
+MemoryQosReport observe_memory_qos(const kernel::CgroupTree& tree, const MemoryQosFacts& facts,
+                                   actuators::MemoryReserveWriter* writer, MonotonicTime now) {
   MemoryQosReport report;
   report.mode = facts.config.mode;
   report.unknown_pods = facts.unknown_pods;
@@ -86,25 +222,36 @@ MemoryQosReport observe_memory_qos(const kernel::CgroupTree& tree, MemoryQosFact
         "and is not written";
     return report;
   }
-  for (policy::QosPodCgroup& each : facts.cgroups) add_containers(tree, each);
+  std::vector<policy::QosPodCgroup> cgroups = facts.cgroups;
+  for (policy::QosPodCgroup& each : cgroups) add_containers(tree, each);
   const auto others = find_others(tree, facts);
   const auto planned = policy::plan_memory_qos({.config = facts.config,
                                                 .node_allocatable = facts.node_allocatable,
+                                                .min_limit = facts.min_limit,
+                                                .min_of_others = min_of_others(tree, facts),
                                                 .page_size = ::sysconf(_SC_PAGESIZE),
                                                 .pods = facts.pods,
-                                                .unknown_pods = facts.unknown_pods,
-                                                .cgroups = facts.cgroups,
+                                                .cgroups = cgroups,
                                                 .others = others});
+  if (writer != nullptr) writer->apply(reserves_of(planned), now, facts.unknown_pods > 0);
+  ReportedValues values(tree, facts, writer);
   for (const policy::PlannedMemoryQos& each : planned) {
-    report.values.push_back(value_of(tree, each));
+    report.values.push_back(values.value_of(each));
+  }
+  if (writer != nullptr) {
+    add_not_restored(*writer, report);
+    report.rewrites = writer->rewrites();
   }
   return report;
 }
 
-Result<std::unique_ptr<MemoryQosThread>> MemoryQosThread::create(const kernel::CgroupTree& tree) {
+Result<std::unique_ptr<MemoryQosThread>> MemoryQosThread::create(const kernel::CgroupTree& tree,
+                                                                 Records records,
+                                                                 exports::Log& log) {
   UniqueFd changed(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!changed) return errno_error("eventfd", "for memory QoS");
-  return std::unique_ptr<MemoryQosThread>(new MemoryQosThread(tree, std::move(changed)));
+  return std::unique_ptr<MemoryQosThread>(
+      new MemoryQosThread(tree, records, log, std::move(changed)));
 }
 
 MemoryQosThread::~MemoryQosThread() {
@@ -123,41 +270,71 @@ Result<void> MemoryQosThread::update(MemoryQosFacts facts) {
     const base::BlockedSignals none_for_the_thread;
     thread_ = TRY(start_thread("forestall-qos", [this] { serve(); }));
   }
-  // The loop frees the ones before, which it allocated.
+  auto next = std::make_shared<const MemoryQosFacts>(std::move(facts));
   {
     const std::lock_guard lock(mutex_);
-    std::swap(facts_, facts);
+    facts_.swap(next);
     changed_facts_ = true;
   }
   ::eventfd_write(changed_.get(), 1);
   return {};
 }
 
-std::optional<MemoryQosReport> MemoryQosThread::report() const {
+std::shared_ptr<const MemoryQosReport> MemoryQosThread::report() const {
   const std::lock_guard lock(mutex_);
   return report_;
+}
+
+std::shared_ptr<const MemoryQosFacts> MemoryQosThread::take_facts() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(changed_facts_, false) ? facts_ : nullptr;
+}
+
+bool MemoryQosThread::has_to_stop() const {
+  const std::lock_guard lock(mutex_);
+  return stop_;
+}
+
+void MemoryQosThread::log_problem(const std::string& problem) {
+  log_.write(exports::LogLevel::warning, exports::LogLine("memory-qos").field("problem", problem));
+}
+
+std::shared_ptr<const MemoryQosReport> MemoryQosThread::carry_out(
+    const MemoryQosFacts& facts, std::optional<actuators::MemoryReserveWriter>& writer) {
+  const SystemClock clock;
+  const bool writes = enforces_memory_qos(tree_, facts.config, facts.dry_run);
+  if (!writes && writer) stop_writing(writer);
+  if (facts.config.mode == MemoryQosMode::off) return nullptr;
+  if (writes && !writer) {
+    writer.emplace(tree_, records_);
+    for (const std::string& each : writer->adopt(clock.now())) log_problem(each);
+  }
+  return std::make_shared<const MemoryQosReport>(
+      observe_memory_qos(tree_, facts, writer ? &*writer : nullptr, clock.now()));
+}
+
+// What cannot be restored keeps its record; the next start tries again.
+void MemoryQosThread::stop_writing(std::optional<actuators::MemoryReserveWriter>& writer) {
+  writer->apply({}, SystemClock().now());
+  for (const auto& [reserve, problem] : writer->not_restored()) {
+    log_problem(reserve.path + "/" + to_string(reserve.file) + " not restored: " + problem);
+  }
+  writer.reset();
 }
 
 void MemoryQosThread::serve() {
   pthread_setname_np(pthread_self(), "forestall-qos");
   kernel::use_ordinary_priority();
-  for (;;) {
-    std::optional<MemoryQosFacts> facts;
-    {
-      const std::lock_guard lock(mutex_);
-      if (stop_) return;
-      if (std::exchange(changed_facts_, false)) facts = facts_;
-    }
-    if (facts) {
-      std::optional<MemoryQosReport> next;
-      if (facts->config.mode != MemoryQosMode::off) {
-        next = observe_memory_qos(tree_, *std::move(facts));
-      }
+  std::optional<actuators::MemoryReserveWriter> writer;
+  while (!has_to_stop()) {
+    if (const auto facts = take_facts()) {
+      auto next = carry_out(*facts, writer);
       const std::lock_guard lock(mutex_);
       report_.swap(next);
     }
     actuators::wait_for_event(changed_.get(), std::nullopt);
   }
+  if (writer) stop_writing(writer);
 }
 
 }  // namespace forestall::agent

@@ -36,10 +36,15 @@ void PodReconciler::reconcile() {
 void PodReconciler::update_memory_qos(std::optional<Bytes> capacity) {
   MemoryQosFacts facts;
   facts.config = config_.memory_qos;
+  facts.dry_run = config_.dry_run;
   if (facts.config.mode != MemoryQosMode::off) {
-    if (capacity) {
-      facts.node_allocatable =
-          policy::memory_qos_allocatable(*capacity, config_.kube_reserved, config_.system_reserved);
+    // A reading that fails once must not end all protection.
+    if (capacity) capacity_ = capacity;
+    if (capacity_) {
+      facts.node_allocatable = policy::memory_qos_allocatable(*capacity_, config_.kube_reserved,
+                                                              config_.system_reserved);
+      facts.min_limit =
+          policy::memory_min_limit(*capacity_, config_.kube_reserved, config_.system_reserved);
     }
     facts.pods = config_.known_pods;
     for (const Workload* each : observer_.workloads()) {

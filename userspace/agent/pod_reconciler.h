@@ -43,6 +43,7 @@ class PodReconciler {
   OomScoreAdjReconciler oom_score_adj_;
   LoopMemoryQos& memory_qos_;
   bool qos_failure_logged_ = false;
+  std::optional<Bytes> capacity_;  // the last one that was read
   MonotonicTime due_;
 };
 

@@ -63,6 +63,8 @@ int run_agent(const Options& options) {
     }
     host->high_records = kernel::SettingRecords(options.run_directory + "/memory-high");
     host->frozen_records = kernel::SettingRecords(options.run_directory + "/frozen");
+    host->min_records = kernel::SettingRecords(options.run_directory + "/memory-min");
+    host->low_records = kernel::SettingRecords(options.run_directory + "/memory-low");
   }
   // A dry run needs a wake source, and no way to kill.
   const bool enough = host && (config.dry_run ? host->tier() != Tier::none : host->can_guard());

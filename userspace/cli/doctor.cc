@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `forestall doctor`: which kernel features this host has, which are used, which are missing, and
 // the effect.
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,6 +21,8 @@
 #include "clients/unit_restart.h"
 #include "kernel/bpf_counters.h"
 #include "kernel/bpf_host.h"
+#include "kernel/held_file.h"
+#include "kernel/mount_table.h"
 #include "messages/convert.h"
 #include "messages/json.h"
 #include "model/duration.h"
@@ -231,6 +234,14 @@ std::optional<std::string> memory_qos_advice(const AdviceInput& subject) {
   for (const MemoryQosCgroup& each : qos.cgroups) {
     if (subject.host.tree.id_at(each.path)) continue;
     return fmt::format("memoryQoSCgroups: the cgroup {} does not exist now.", printable(each.path));
+  }
+  constexpr const char* kMounts = "/proc/self/mountinfo";
+  const auto file = kernel::HeldFile::open(AT_FDCWD, kMounts, kMounts);
+  std::string buffer;
+  const auto mounts = file ? file->read(buffer) : file.error();
+  if (qos.mode == MemoryQosMode::enforce && mounts && !kernel::protects_recursively(*mounts)) {
+    return "memoryQoS: cgroup v2 is mounted without memory_recursiveprot: the processes of a "
+           "container with cgroups of its own are not protected.";
   }
   return std::nullopt;
 }

@@ -263,12 +263,12 @@ void print_memory_qos(const v1::AgentStatus& status) {
     fmt::print("  {} pods have no values: their facts are unknown\n", qos.unknown_pods());
   }
   std::uint64_t more = qos.values_left_out();
-  std::uint64_t equal = 0;
+  std::uint64_t present = 0;
   tables::Table table({"for", "file", "present", "wanted", "state"});
   int rows = 0;
   for (const v1::MemoryQosValue& each : qos.values()) {
-    if (each.state() == "equal") {
-      ++equal;
+    if (each.state() == "equal" || (each.state() == "written" && each.reason().empty())) {
+      ++present;
     } else if (rows++ < kQosRowsMax) {
       table.add({shortened(each.subject(), 40), each.file(),
                  each.has_present() ? each.present() : "unknown", each.wanted(),
@@ -279,7 +279,11 @@ void print_memory_qos(const v1::AgentStatus& status) {
   }
   if (rows > 0) table.print();
   if (more > 0) fmt::print("  and {} more\n", more);
-  if (equal > 0) fmt::print("  {} values are present already\n", equal);
+  if (present > 0) fmt::print("  {} values are present\n", present);
+  if (qos.rewrites() > 0) {
+    fmt::print("  values written again because another process had reset them: {}\n",
+               qos.rewrites());
+  }
 }
 
 std::string stages_of(const v1::StatusDecision& decision) {

@@ -62,6 +62,15 @@ void undo_settings(const agent::ProbedHost& host, const Config& config, exports:
        kernel::thaw_leftovers(host.tree, host.frozen_records, config.dry_run)) {
     log.write(LogLevel::info, LogLine("cgroup-freeze").field("note", note));
   }
+  // Memory QoS adopts what is left, so that no value is missing in between.
+  if (agent::enforces_memory_qos(host.tree, config.memory_qos, config.dry_run)) return;
+  for (const MemoryQosFile file : {MemoryQosFile::min, MemoryQosFile::low}) {
+    const auto& records = file == MemoryQosFile::min ? host.min_records : host.low_records;
+    for (const std::string& note :
+         kernel::restore_leftovers(host.tree, records, config.dry_run, to_string(file))) {
+      log.write(LogLevel::info, LogLine("memory-qos").field("note", note));
+    }
+  }
 }
 
 // Follows the podList, if its thread can be started.

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/wall_time.h"
 #include "text/utf8.h"
@@ -54,18 +56,27 @@ void put_managed_oom(const ManagedOomSourceState& state, MonotonicTime now,
 // More would be a long answer on a node with hundreds of containers.
 constexpr std::size_t kQosValuesMax = 1000;
 
-void put_memory_qos(MemoryQosReport report, v1::AgentStatus& status) {
+// First what is not as planned, then what has an explanation.
+int order_of(const MemoryQosValue* value) {
+  const bool is_present =
+      value->state == MemoryQosState::equal || value->state == MemoryQosState::written;
+  if (!is_present) return 0;
+  return value->reason.empty() ? 2 : 1;
+}
+
+void put_memory_qos(const MemoryQosReport& report, v1::AgentStatus& status) {
   v1::MemoryQosStatus& out = *status.mutable_memory_qos();
   out.set_mode(std::string(to_string(report.mode)));
   out.set_unknown_pods(report.unknown_pods);
   out.set_problem(report.problem);
-  std::ranges::stable_partition(report.values, [](const MemoryQosValue& each) {
-    return each.state != MemoryQosState::equal;
-  });
-  const std::size_t shown = std::min(report.values.size(), kQosValuesMax);
-  out.set_values_left_out(report.values.size() - shown);
+  out.set_rewrites(report.rewrites);
+  std::vector<const MemoryQosValue*> values;
+  for (const MemoryQosValue& each : report.values) values.push_back(&each);
+  std::ranges::stable_sort(values, std::ranges::less(), order_of);
+  const std::size_t shown = std::min(values.size(), kQosValuesMax);
+  out.set_values_left_out(values.size() - shown);
   for (std::size_t i = 0; i < shown; ++i) {
-    const MemoryQosValue& each = report.values[i];
+    const MemoryQosValue& each = *values[i];
     v1::MemoryQosValue& value = *out.add_values();
     value.set_subject(text::to_utf8(each.subject));
     value.set_cgroup(text::to_utf8(each.path));
@@ -81,7 +92,7 @@ v1::AgentStatus status_of(DaemonParts& parts) {
   v1::AgentStatus status =
       service::to_proto(parts.facts, parts.board.status(), parts.stages, *parts.counts, parts.drops,
                         parts.grpc_counts, parts.clock.now());
-  if (auto qos = parts.memory_qos->report()) put_memory_qos(*std::move(qos), status);
+  if (const auto qos = parts.memory_qos->report()) put_memory_qos(*qos, status);
   if (parts.managed_oom) {
     const auto managed = parts.managed_oom->state();
     if (managed) put_managed_oom(*managed, parts.clock.now(), status);

@@ -232,6 +232,14 @@ void add_memory_qos(const MemoryQosReport& report, std::vector<MetricFamily>& al
                        {}};
   unknown.metric.emplace_back().gauge.value = static_cast<double>(report.unknown_pods);
   all.push_back(std::move(unknown));
+  if (report.mode != MemoryQosMode::enforce) return;
+  MetricFamily rewrites{
+      "forestall_memory_qos_rewrites_total",
+      "Values of memory QoS written again because another process had reset them.",
+      MetricType::Counter,
+      {}};
+  rewrites.metric.emplace_back().counter.value = static_cast<double>(report.rewrites);
+  all.push_back(std::move(rewrites));
 }
 
 void add_work(const LoopWorkTally& tally, std::vector<MetricFamily>& all) {

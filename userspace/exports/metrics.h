@@ -47,7 +47,7 @@ class Metrics final : public RecordSink, public EvaluationListener, public PassL
     const StatusBoard* board = nullptr;
     const LoopCounts* counts = nullptr;
     // Of memory QoS; null, or returns nothing: there is none.
-    std::function<std::optional<MemoryQosReport>()> memory_qos = nullptr;
+    std::function<std::shared_ptr<const MemoryQosReport>()> memory_qos = nullptr;
   };
 
   Metrics(std::string_view version, Tier tier, Recorders recorders);

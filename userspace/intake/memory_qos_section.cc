@@ -102,17 +102,28 @@ void check_cgroups(const v1::Config& given, MemoryQosConfig& out, Report& report
   }
 }
 
+void warn_of_high(const MemoryQosConfig& qos, Report& report) {
+  if (qos.mode != MemoryQosMode::enforce) return;
+  constexpr const char* kNotWritten =
+      "memory.high is not written: 'memoryQoS' enforce writes memory.min and memory.low only";
+  if (qos.throttling_factor) report.warn_at_key("memoryThrottlingFactor", kNotWritten);
+  for (std::size_t i = 0; i < qos.cgroups.size(); ++i) {
+    if (!qos.cgroups[i].high) continue;
+    report.warn_at_key("memoryQoSCgroups[" + std::to_string(i) + "].high", kNotWritten);
+  }
+}
+
 }  // namespace
 
 void check_memory_qos(const v1::Config& given, Config& out, Report& report) {
   MemoryQosConfig& qos = out.memory_qos;
   if (given.has_memory_qos()) {
     const auto mode = parse_memory_qos_mode(given.memory_qos());
-    if (mode && *mode != MemoryQosMode::enforce) {
+    if (mode) {
       qos.mode = *mode;
     } else {
-      report.error("memoryQoS",
-                   "'memoryQoS' must be off or observe, found '" + given.memory_qos() + "'");
+      report.error("memoryQoS", "'memoryQoS' must be off, observe or enforce, found '" +
+                                    given.memory_qos() + "'");
     }
   }
   check_factor(given, qos, report);
@@ -128,6 +139,7 @@ void check_memory_qos(const v1::Config& given, Config& out, Report& report) {
 void warn_of_memory_qos(const Config& config, Report& report) {
   const MemoryQosConfig& qos = config.memory_qos;
   if (qos.mode == MemoryQosMode::off) return;
+  warn_of_high(qos, report);
   const bool reserves = qos.reservation == MemoryReservation::tiered;
   if (!reserves && !qos.throttling_factor) {
     if (qos.cgroups.empty()) {

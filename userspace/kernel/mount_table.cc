@@ -60,6 +60,21 @@ std::optional<std::string> mounted_type(std::string_view mountinfo, std::string_
   return type;
 }
 
+bool protects_recursively(std::string_view mountinfo) {
+  while (!mountinfo.empty()) {
+    const auto line = next_field(mountinfo, '\n');
+    const auto dash = line.find(" - ");
+    if (dash == std::string_view::npos) continue;
+    auto after = line.substr(dash + 3);
+    if (next_word(after) != "cgroup2") continue;
+    next_word(after);  // the source
+    while (!after.empty()) {
+      if (next_field(after, ',') == "memory_recursiveprot") return true;
+    }
+  }
+  return false;
+}
+
 bool answers_locally(std::string_view type) {
   if (type.starts_with("fuse.")) return false;
   return std::find(kServed.begin(), kServed.end(), type) == kServed.end();

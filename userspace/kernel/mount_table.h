@@ -15,6 +15,10 @@ namespace forestall::kernel {
 [[nodiscard]] std::optional<std::string> mounted_type(std::string_view mountinfo,
                                                       std::string_view path);
 
+// Whether cgroup v2 is mounted with memory_recursiveprot (one mount decides for all): what a cgroup
+// is protected by covers the cgroups below it, which need no values of their own.
+[[nodiscard]] bool protects_recursively(std::string_view mountinfo);
+
 // Whether a filesystem of this type needs no server, which could be gone. By the type's name in
 // mountinfo, and by f_type of statfs(2) (linux/magic.h).
 [[nodiscard]] bool answers_locally(std::string_view type);

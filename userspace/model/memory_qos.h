@@ -99,7 +99,7 @@ struct MemoryQosValue {
   std::string present;  // bytes or "max", as in the file; empty: unknown
   std::int64_t wanted = 0;
   MemoryQosState state = MemoryQosState::left;
-  std::string reason = {};  // unless it is equal or written
+  std::string reason = {};  // unless it is equal; of a written one: what limits its effect
 
   friend bool operator==(const MemoryQosValue&, const MemoryQosValue&) = default;
 };
@@ -109,6 +109,7 @@ struct MemoryQosReport {
   std::vector<MemoryQosValue> values;
   std::uint64_t unknown_pods = 0;  // without facts, so without values
   std::string problem = {};        // why nothing can be computed
+  std::uint64_t rewrites = 0;      // values written again that another process had reset
 
   friend bool operator==(const MemoryQosReport&, const MemoryQosReport&) = default;
 };

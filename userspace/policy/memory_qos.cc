@@ -66,6 +66,33 @@ ContainerMemoryQos container_memory_qos(QosClass qos, const PodContainer& contai
           memory_high(request, limit, settings)};
 }
 
+// Bytes that pods of a class request.
+struct PodSums {
+  std::int64_t guaranteed = 0;
+  std::int64_t burstable = 0;
+};
+
+void add_pod(const Pod& pod, PodSums& sums) {
+  if (!is_active(pod)) return;
+  const QosClass qos = qos_class(pod);
+  if (qos == QosClass::best_effort) return;
+  std::int64_t& sum = qos == QosClass::guaranteed ? sums.guaranteed : sums.burstable;
+  sum = add({sum}, {bytes_or_zero(pod_request(pod, &ResourceList::memory))}).count;
+}
+
+MemoryQosLevels levels_of(const PodSums& sums, const MemoryQosSettings& settings) {
+  if (!settings.enabled) {
+    if (settings.kubelet_minor < kBetaSince) return {};
+    return {{std::nullopt, 0}, 0};
+  }
+  const std::int64_t all = add({sums.guaranteed}, {sums.burstable}).count;
+  if (settings.kubelet_minor < kTieredSince) {
+    return {{if_positive(sums.burstable), std::nullopt}, if_positive(all)};
+  }
+  if (settings.reservation == MemoryReservation::none) return {{std::nullopt, 0}, 0};
+  return {{std::nullopt, sums.burstable}, all};
+}
+
 }  // namespace
 
 std::optional<std::int64_t> memory_high(std::int64_t request, std::int64_t limit,
@@ -110,26 +137,20 @@ PodMemoryQos memory_qos(const Pod& pod, const MemoryQosSettings& settings) {
 }
 
 MemoryQosLevels memory_qos_levels(std::span<const Pod> pods, const MemoryQosSettings& settings) {
-  MemoryQosLevels levels;
-  if (!settings.enabled) {
-    if (settings.kubelet_minor < kBetaSince) return levels;
-    return {{std::nullopt, 0}, 0};
+  PodSums sums;
+  if (settings.enabled) {
+    for (const Pod& each : pods) add_pod(each, sums);
   }
-  std::int64_t guaranteed = 0;
-  std::int64_t burstable = 0;
-  for (const Pod& each : pods) {
-    if (!is_active(each)) continue;
-    const QosClass qos = qos_class(each);
-    if (qos == QosClass::best_effort) continue;
-    std::int64_t& sum = qos == QosClass::guaranteed ? guaranteed : burstable;
-    sum = add({sum}, {bytes_or_zero(pod_request(each, &ResourceList::memory))}).count;
+  return levels_of(sums, settings);
+}
+
+MemoryQosLevels memory_qos_levels(std::span<const std::shared_ptr<const Pod>> pods,
+                                  const MemoryQosSettings& settings) {
+  PodSums sums;
+  if (settings.enabled) {
+    for (const auto& each : pods) add_pod(*each, sums);
   }
-  const std::int64_t all = add({guaranteed}, {burstable}).count;
-  if (settings.kubelet_minor < kTieredSince) {
-    return {{if_positive(burstable), std::nullopt}, if_positive(all)};
-  }
-  if (settings.reservation == MemoryReservation::none) return {{std::nullopt, 0}, 0};
-  return {{std::nullopt, burstable}, all};
+  return levels_of(sums, settings);
 }
 
 }  // namespace forestall::policy

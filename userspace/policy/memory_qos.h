@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -67,6 +68,8 @@ struct MemoryQosLevels {
 
 // Of all active pods among `pods`.
 [[nodiscard]] MemoryQosLevels memory_qos_levels(std::span<const Pod> pods,
+                                                const MemoryQosSettings& settings);
+[[nodiscard]] MemoryQosLevels memory_qos_levels(std::span<const std::shared_ptr<const Pod>> pods,
                                                 const MemoryQosSettings& settings);
 
 }  // namespace forestall::policy

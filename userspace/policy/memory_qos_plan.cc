@@ -10,6 +10,7 @@
 
 #include "policy/memory_qos.h"
 #include "policy/qos.h"
+#include "policy/saturating.h"
 
 namespace forestall::policy {
 namespace {
@@ -27,95 +28,174 @@ std::string left_to_kubelet(const std::optional<bool>& kubelet_writes) {
   return *kubelet_writes ? "the kubelet writes it" : "";
 }
 
+bool is_at_or_below(std::string_view path, std::string_view parent) {
+  return !parent.empty() && path.starts_with(parent) &&
+         (path.size() == parent.size() || path[parent.size()] == '/');
+}
+
+constexpr const char* kNoCapacity = "the memory of the node is unknown";
+
 class Planner {
  public:
-  explicit Planner(const MemoryQosPlanInput& input) : input_(input) {
+  explicit Planner(const MemoryQosPlanInput& input)
+      : input_(input), levels_(qos_level_cgroups(input.cgroups)) {
     settings_.reservation = input.config.reservation;
     settings_.throttling_factor = input.config.throttling_factor;
     settings_.node_allocatable = input.node_allocatable;
     settings_.page_size = input.page_size;
+    min_left_ = std::max<std::int64_t>(input.min_limit - input.min_of_others, 0);
   }
 
   std::vector<PlannedMemoryQos> plan() && {
+    limit_single();
     levels();
     for (const QosPodCgroup& each : input_.cgroups) {
       if (each.pod) pod(each);
     }
-    for (const MemoryQosCgroup& each : input_.config.cgroups) other(each);
+    for (const MemoryQosCgroup& each : input_.config.cgroups) single(each);
     return std::move(out_);
   }
 
  private:
+  struct Place {
+    std::string subject;
+    std::string path;
+    CgroupId cgroup;
+  };
+
   // `left`: why it stays as it is.
-  void add(const std::string& subject, const std::string& path, CgroupId cgroup, MemoryQosFile file,
-           std::optional<std::int64_t> value, const std::string& left) {
+  void add(const Place& place, MemoryQosFile file, std::optional<std::int64_t> value,
+           std::string left, std::string note = {}) {
     if (value == kNoThrottling) return;
     const std::int64_t bytes = value.value_or(0);
     const std::int64_t stored = bytes - bytes % input_.page_size;
-    if (stored > 0) out_.push_back({subject, path, cgroup, file, stored, left});
-  }
-
-  void protect(const std::string& subject, const std::string& path, CgroupId cgroup,
-               const MemoryProtection& protection, const std::string& left) {
-    add(subject, path, cgroup, MemoryQosFile::min, protection.min, left);
-    add(subject, path, cgroup, MemoryQosFile::low, protection.low, left);
+    if (stored <= 0 && note.empty()) return;
+    if (stored <= 0 && left.empty()) left = note;
+    if (left.empty() && file == MemoryQosFile::high &&
+        input_.config.mode == MemoryQosMode::enforce) {
+      left = "enforce writes memory.min and memory.low only";
+    }
+    if (left.empty() && file == MemoryQosFile::min && input_.min_limit == 0) left = kNoCapacity;
+    out_.push_back(
+        {place.subject, place.path, place.cgroup, file, stored, std::move(left), std::move(note)});
   }
 
   void pod(const QosPodCgroup& found) {
     const PodMemoryQos values = memory_qos(*found.pod, settings_);
     if (!values.active) return;
     const std::string name = found.pod->pod_namespace + "/" + found.pod->name;
-    const std::string reserved = left_to_kubelet(input_.config.kubelet_reserves);
     const std::string throttled = left_to_kubelet(input_.config.kubelet_throttles);
-    protect(name, found.path, found.cgroup, values.protection, reserved);
+    protect({name, found.path, found.cgroup}, values.protection);
     const auto containers = [&](const std::vector<PodContainer>& of,
                                 const std::vector<ContainerMemoryQos>& qos) {
       for (std::size_t i = 0; i < of.size(); ++i) {
         const auto cgroup = std::ranges::find(found.containers, of[i].id, &QosContainerCgroup::id);
         if (of[i].id.empty() || cgroup == found.containers.end()) continue;
-        const std::string subject = name + ": " + of[i].name;
-        protect(subject, cgroup->path, cgroup->cgroup, qos[i].protection, reserved);
-        add(subject, cgroup->path, cgroup->cgroup, MemoryQosFile::high, qos[i].high, throttled);
+        const Place place{name + ": " + of[i].name, cgroup->path, cgroup->cgroup};
+        protect(place, qos[i].protection);
+        add(place, MemoryQosFile::high, qos[i].high, throttled);
       }
     };
     containers(found.pod->init_containers, values.init_containers);
     containers(found.pod->containers, values.containers);
   }
 
-  void levels() {
-    std::vector<Pod> pods;
-    pods.reserve(input_.pods.size());
-    for (const auto& each : input_.pods) pods.push_back(*each);
-    const MemoryQosLevels values = memory_qos_levels(pods, settings_);
-    const QosLevelCgroups paths = qos_level_cgroups(input_.cgroups);
-    level("pods", paths.pods, {values.kubepods_min, std::nullopt});
-    level("burstable pods", paths.burstable, values.burstable);
-  }
-
-  void level(const std::string& subject, const std::string& path,
-             const MemoryProtection& protection) {
-    const auto found = std::ranges::find(input_.others, path, &QosOtherCgroup::path);
-    if (path.empty() || found == input_.others.end()) return;
-    std::string left = left_to_kubelet(input_.config.kubelet_reserves);
-    if (left.empty() && input_.unknown_pods > 0) {
-      left = "what " + std::to_string(input_.unknown_pods) + " pod(s) request is unknown";
+  // Of a pod or a container. Without a limit above it a memory.min would have no limit at all.
+  void protect(const Place& place, const MemoryProtection& protection) {
+    const std::string left = left_to_kubelet(input_.config.kubelet_reserves);
+    std::string unlimited;
+    if (levels_.pods.empty()) {
+      unlimited = "the cgroup of all pods is unknown";
+    } else if (!is_at_or_below(place.path, levels_.pods)) {
+      unlimited = "it is not below the cgroup of all pods";
     }
-    protect(subject, path, found->cgroup, protection, left);
+    add(place, MemoryQosFile::min, protection.min, left.empty() ? unlimited : left);
+    add(place, MemoryQosFile::low, protection.low, left);
   }
 
-  void other(const MemoryQosCgroup& wanted) {
-    const auto found = std::ranges::find(input_.others, wanted.path, &QosOtherCgroup::path);
-    if (found == input_.others.end()) return;
-    const auto bytes = [](const std::optional<Bytes>& amount) {
-      return amount ? std::optional(amount->count) : std::nullopt;
+  void levels() {
+    const MemoryQosLevels values = memory_qos_levels(input_.pods, settings_);
+    const std::string left = left_to_kubelet(input_.config.kubelet_reserves);
+    if (const auto place = place_of("pods", levels_.pods)) {
+      std::int64_t min = values.kubepods_min.value_or(0);
+      std::string note;
+      const std::int64_t limit = std::max(min_left_, min_above_pods_);
+      if (left.empty() && input_.min_limit > 0 && min > limit) {
+        note = "the pods request " + std::to_string(min) + ", of which the node has " +
+               std::to_string(limit) + " to guarantee";
+        min = limit;
+      }
+      add(*place, MemoryQosFile::min, min, left, note);
+    }
+    if (const auto place = place_of("burstable pods", levels_.burstable)) {
+      add(*place, MemoryQosFile::min, values.burstable.min, left);
+      add(*place, MemoryQosFile::low, values.burstable.low, left);
+    }
+  }
+
+  [[nodiscard]] std::optional<Place> place_of(const std::string& subject,
+                                              const std::string& path) const {
+    const auto found = std::ranges::find(input_.others, path, &QosOtherCgroup::path);
+    if (path.empty() || found == input_.others.end()) return std::nullopt;
+    return Place{subject, path, found->cgroup};
+  }
+
+  [[nodiscard]] bool is_of_pods(std::string_view path) const {
+    const auto holds = [&](const QosPodCgroup& each) { return is_at_or_below(path, each.path); };
+    return is_at_or_below(path, levels_.pods) || is_at_or_below(path, levels_.burstable) ||
+           std::ranges::any_of(input_.cgroups, holds);
+  }
+
+  // What is below another one, or below that of all pods, is limited by that.
+  void limit_single() {
+    std::int64_t sum = 0;
+    const auto& all = input_.config.cgroups;
+    for (const MemoryQosCgroup& each : all) {
+      const bool is_below = std::ranges::any_of(all, [&](const MemoryQosCgroup& other) {
+        return other.min && other.path != each.path && is_at_or_below(each.path, other.path);
+      });
+      const bool exists =
+          std::ranges::find(input_.others, each.path, &QosOtherCgroup::path) != input_.others.end();
+      if (!each.min || is_below || !exists || is_at_or_below(each.path, levels_.pods)) continue;
+      sum = policy::add({sum}, *each.min).count;
+      if (is_at_or_below(levels_.pods, each.path)) min_above_pods_ = each.min->count;
+    }
+    if (sum <= min_left_) {
+      min_left_ -= sum;
+    } else if (input_.min_limit > 0) {
+      too_much_ = "memoryQoSCgroups have a memory.min of " + std::to_string(sum) +
+                  ", of which the node has " + std::to_string(min_left_) + " to guarantee";
+      min_above_pods_ = 0;
+    }
+  }
+
+  void single(const MemoryQosCgroup& wanted) {
+    const auto place = place_of(wanted.path, wanted.path);
+    if (!place) return;
+    const bool of_pods = is_of_pods(wanted.path);
+    const auto add_one = [&](MemoryQosFile file, const std::optional<Bytes>& amount,
+                             const std::optional<bool>& kubelet_writes) {
+      if (!amount) return;
+      const auto planned = std::ranges::find_if(out_, [&](const PlannedMemoryQos& each) {
+        return each.cgroup == place->cgroup && each.file == file;
+      });
+      std::string left;
+      if (of_pods) left = left_to_kubelet(kubelet_writes);
+      if (left.empty() && planned != out_.end()) left = "it has the value of " + planned->subject;
+      if (left.empty() && file == MemoryQosFile::min) left = too_much_;
+      add(*place, file, amount->count, left);
     };
-    add(wanted.path, wanted.path, found->cgroup, MemoryQosFile::min, bytes(wanted.min), "");
-    add(wanted.path, wanted.path, found->cgroup, MemoryQosFile::low, bytes(wanted.low), "");
-    add(wanted.path, wanted.path, found->cgroup, MemoryQosFile::high, bytes(wanted.high), "");
+    add_one(MemoryQosFile::min, wanted.min, input_.config.kubelet_reserves);
+    add_one(MemoryQosFile::low, wanted.low, input_.config.kubelet_reserves);
+    add_one(MemoryQosFile::high, wanted.high, input_.config.kubelet_throttles);
   }
 
   const MemoryQosPlanInput& input_;
+  const QosLevelCgroups levels_;
   MemoryQosSettings settings_;
+  std::int64_t min_left_ = 0;        // of the limit
+  std::int64_t min_above_pods_ = 0;  // of a single cgroup that contains all pods; counted already
+  std::string too_much_;             // why no single cgroup gets a memory.min
   std::vector<PlannedMemoryQos> out_;
 };
 
@@ -136,12 +216,18 @@ QosLevelCgroups qos_level_cgroups(std::span<const QosPodCgroup> cgroups) {
   QosLevelCgroups paths;
   if (burstable.size() == 1) paths.burstable = *burstable.begin();
   if (pods.size() == 1) paths.pods = *pods.begin();
-  if (pods.empty()) paths.pods = parent_of(paths.burstable);
+  const std::string_view above = parent_of(paths.burstable);
+  if (pods.empty() || pods.contains(above)) paths.pods = above;
   return paths;
 }
 
 std::vector<PlannedMemoryQos> plan_memory_qos(const MemoryQosPlanInput& input) {
   return Planner(input).plan();
+}
+
+std::int64_t memory_min_limit(Bytes capacity, const Reserved& kube, const Reserved& system) {
+  return std::min(memory_qos_allocatable(capacity, kube, system),
+                  capacity.count - capacity.count / 20);
 }
 
 std::int64_t memory_qos_allocatable(Bytes capacity, const Reserved& kube, const Reserved& system) {

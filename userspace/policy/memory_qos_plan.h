@@ -5,7 +5,12 @@
 //
 // Values are whole pages, as the kernel stores them. A value of 0 protects nothing and is not
 // planned. A memory.min or memory.low has an effect only as far as each parent has it too, so the
-// plan includes the cgroups of the QoS classes.
+// plan includes the cgroups of the QoS classes. They cover the pods that are known: the others have
+// no values.
+//
+// If memory.min is more than the node can do without, the kernel kills other processes. So the
+// memory.min of all pods together is at most what MemoryQosPlanInput::min_limit leaves to it, which
+// limits every pod below too.
 #pragma once
 
 #include <cstdint>
@@ -46,11 +51,14 @@ struct MemoryQosPlanInput {
   const MemoryQosConfig& config;
   // Capacity without kubeReserved and systemReserved; bytes, 0: unknown.
   std::int64_t node_allocatable = 0;
+  // The most that memory.min of all cgroups may be together; bytes, 0: unknown, and none is
+  // written.
+  std::int64_t min_limit = 0;
+  // Of it, what other cgroups have by other processes.
+  std::int64_t min_of_others = 0;
   std::int64_t page_size = 4096;
   // All pods of the node that are known, also those without a cgroup: the levels cover them.
   std::span<const std::shared_ptr<const Pod>> pods;
-  // Pods with cgroups but without facts: what the levels need is then unknown.
-  std::uint64_t unknown_pods = 0;
   std::span<const QosPodCgroup> cgroups;
   std::span<const QosOtherCgroup> others;  // levels, and those of config.cgroups
 };
@@ -60,9 +68,10 @@ struct PlannedMemoryQos {
   std::string path;
   CgroupId cgroup;
   MemoryQosFile file = MemoryQosFile::min;
-  std::int64_t value = 0;  // above 0
+  std::int64_t value = 0;  // above 0 unless it is left
   // Why the agent must not write it; empty: it may.
   std::string left = {};
+  std::string note = {};  // what is less than the formula gives, and why
 
   friend bool operator==(const PlannedMemoryQos&, const PlannedMemoryQos&) = default;
 };
@@ -76,6 +85,10 @@ struct QosLevelCgroups {
 
 // The levels first, then the pods in their order, then single cgroups.
 [[nodiscard]] std::vector<PlannedMemoryQos> plan_memory_qos(const MemoryQosPlanInput& input);
+
+// The most memory.min of a node: what is allocatable, and never the last 5 % of its capacity.
+[[nodiscard]] std::int64_t memory_min_limit(Bytes capacity, const Reserved& kube,
+                                            const Reserved& system);
 
 // Capacity without kubeReserved and systemReserved.
 [[nodiscard]] std::int64_t memory_qos_allocatable(Bytes capacity, const Reserved& kube,

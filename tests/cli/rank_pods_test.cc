@@ -112,7 +112,7 @@ TEST(RankPods, ProcessesGoByPriorityAndNumber) {
   const v1::RankReport report = rank("node", "pid.available");
   EXPECT_EQ(report.resource(), "pids");
   EXPECT_THAT(std::vector<std::string>(report.comparators().begin(), report.comparators().end()),
-              ElementsAre("priority", "missing-statistics", "processes"));
+              ElementsAre("preference", "priority", "missing-statistics", "processes"));
   EXPECT_THAT(names(report),
               ElementsAre("batch-7", "just-started", "scraper", "budgeted", "resized", "leaving",
                           "web-0", "kube-apiserver-worker-1", "kube-proxy-8x2lq"));

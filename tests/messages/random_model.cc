@@ -108,6 +108,7 @@ Workload random_workload(Dice& dice) {
     return InferredFacts{dice.one_of<QosClass>(3), dice.maybe([&] { return dice.small(); }),
                          dice.maybe_bytes()};
   });
+  workload.preference = dice.one_of<Preference>(v1::Workload::Preference_MAX);
   return workload;
 }
 
@@ -168,7 +169,8 @@ Evidence random_evidence(Dice& dice) {
 Candidate random_candidate(Dice& dice) {
   return {random_sample(dice),
           RankKey{dice.coin(), dice.coin(), dice.small(), dice.integer(), dice.integer(),
-                  dice.integer(), dice.maybe_integer(), dice.maybe_integer(), dice.coin()},
+                  dice.integer(), dice.maybe_integer(), dice.maybe_integer(), dice.coin(),
+                  dice.one_of<Preference>(v1::Workload::Preference_MAX)},
           dice.one_of<Exclusion>(v1::Candidate::Exclusion_MAX)};
 }
 

@@ -64,6 +64,7 @@ TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(ReclaimStep::unused_images);
   check_names(ReclaimState::done);
   check_names(Protection::may_be_critical);
+  check_names(Preference::prefer);
   check_names(Unkillable::in_vfork);
   check_names(Constraint::memcg);
   check_names(OomVerdict::disabled);

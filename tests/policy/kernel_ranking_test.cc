@@ -47,8 +47,8 @@ std::vector<std::string> names(std::span<const RankRule> rules) {
 
 TEST(KernelRankingTest, HasOneRuleBeforeKubeletsForMemoryOnly) {
   EXPECT_THAT(names(rules_for(Resource::memory, Ranking::kernel)),
-              ElementsAre("kernel-badness", "missing-statistics", "exceeds-request", "priority",
-                          "over-request"));
+              ElementsAre("preference", "kernel-badness", "missing-statistics", "exceeds-request",
+                          "priority", "over-request"));
   for (const Resource resource :
        {Resource::ephemeral_storage, Resource::inodes, Resource::pids, Resource::memory}) {
     EXPECT_EQ(names(rules_for(resource)), names(rules_for(resource, Ranking::kubelet)));

@@ -105,6 +105,33 @@ TEST(RankTest, AnInferredRequestCountsUnlessOneIsDeclared) {
   EXPECT_TRUE(rank_key(sample, kMemory).exceeds_request);
 }
 
+// Before and after whatever else is compared, for each resource.
+TEST(RankTest, PreferredWorkloadsGoFirstAndAvoidedOnesLast) {
+  const auto preferred = [](WorkloadSample sample) {
+    return with_preference(std::move(sample), Preference::prefer);
+  };
+  const auto avoided = [](WorkloadSample sample) {
+    return with_preference(std::move(sample), Preference::avoid);
+  };
+  const std::vector<Case> cases{
+      {"prefer precedes unknown usage", preferred(workload("/b", mib(1), 9, mib(5))),
+       workload("/a", std::nullopt), "preference"},
+      {"prefer precedes a request that is exceeded", preferred(workload("/b", mib(1), 9, mib(5))),
+       workload("/a", mib(9), 0), "preference"},
+      {"everything precedes avoid", workload("/b", mib(1), 1'000'000'000, mib(5)),
+       avoided(workload("/a", std::nullopt, -9)), "preference"},
+      {"prefer precedes avoid", preferred(workload("/b", mib(1))), avoided(workload("/a", mib(9))),
+       "preference"},
+      {"two preferred ones rank by their values", preferred(workload("/b", mib(9))),
+       preferred(workload("/a", mib(1))), "over-request"},
+      {"two avoided ones too", avoided(workload("/b", mib(9))), avoided(workload("/a", mib(1))),
+       "over-request"}};
+  check(cases, kMemory);
+  check({cases[1], cases[2], cases[3]}, by(Signal::pid_available));
+  check({cases[1], cases[2], cases[3]}, by(Signal::nodefs_available, FilesystemLayout::single));
+  check({cases[1], cases[2], cases[3]}, by(Signal::nodefs_inodes_free, FilesystemLayout::single));
+}
+
 TEST(RankTest, NestedCgroupsBelongToTheirWorkload) {
   const Subject scope{id_of("/pods/a/c"), "/pods/a/c"};
   const std::vector<WorkloadSample> around{workload("/pods", mb(9)), workload("/pods/a", mb(5)),
@@ -154,12 +181,13 @@ TEST(RankTest, KubeletsDiskExample) {
 }
 
 TEST(RankTest, EachResourceHasItsRules) {
-  const auto usage =
-      ElementsAre("missing-statistics", "exceeds-request", "priority", "over-request");
+  const auto usage = ElementsAre("preference", "missing-statistics", "exceeds-request", "priority",
+                                 "over-request");
   EXPECT_THAT(names_of(Resource::memory), usage);
   EXPECT_THAT(names_of(Resource::ephemeral_storage), usage);
   EXPECT_THAT(names_of(Resource::inodes), usage);
-  EXPECT_THAT(names_of(Resource::pids), ElementsAre("priority", "missing-statistics", "processes"));
+  EXPECT_THAT(names_of(Resource::pids),
+              ElementsAre("preference", "priority", "missing-statistics", "processes"));
 }
 
 TEST(RankTest, MemoryRulesAndTheirPrecedence) {

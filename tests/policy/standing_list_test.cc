@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
+
 #include "tests/policy/world.h"
 
 namespace forestall::policy {
@@ -132,6 +135,25 @@ TEST(StandingListTest, ListsWhatMayBeKilledInTheOrderOfEviction) {
   EXPECT_EQ(order.considered[order.workloads[0].candidate].sample.workload.name, "large");
   EXPECT_EQ(order.considered[order.workloads[1].candidate].sample.workload.name, "small");
   EXPECT_TRUE(order.workloads[0].killable);
+}
+
+// The programs compare priorities, and of requests only whether they are exceeded.
+TEST(StandingListTest, PreferredOnesHaveTheLowestPriorityAndAvoidedOnesAreNotKilled) {
+  Observation observation = calm(gib(8));
+  observation.workloads = {with_preference(workload("/avoided", mib(900), -5), Preference::avoid),
+                           workload("/ordinary", mib(500), 7),
+                           with_preference(workload("/preferred", mib(10), 9), Preference::prefer)};
+  const Config of = of_node();
+  const StandingOrder order = standing_order(of, *subject_of(of, observation), observation);
+  ASSERT_EQ(order.workloads.size(), 3U);
+  EXPECT_EQ(order.considered[order.workloads[0].candidate].sample.workload.name, "preferred");
+  EXPECT_EQ(order.workloads[0].priority, std::numeric_limits<std::int32_t>::min());
+  EXPECT_TRUE(order.workloads[0].killable);
+  EXPECT_EQ(order.workloads[1].priority, 7);
+  EXPECT_TRUE(order.workloads[1].killable);
+  EXPECT_EQ(order.considered[order.workloads[2].candidate].sample.workload.name, "avoided");
+  EXPECT_EQ(order.workloads[2].priority, std::numeric_limits<std::int32_t>::max());
+  EXPECT_FALSE(order.workloads[2].killable);
 }
 
 }  // namespace

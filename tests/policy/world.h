@@ -47,6 +47,11 @@ inline WorkloadSample with_protection(WorkloadSample sample, Protection protecti
   return sample;
 }
 
+inline WorkloadSample with_preference(WorkloadSample sample, Preference preference) {
+  sample.workload.preference = preference;
+  return sample;
+}
+
 inline WorkloadSample with_processes(WorkloadSample sample, std::optional<std::uint64_t> count) {
   sample.processes = count;
   return sample;

@@ -174,7 +174,7 @@ void StandingGuard::approve_next(Preparation& preparation) {
   entry.cgroup = workload.cgroup.inode;
   entry.working_set = as_amount(candidate.sample.working_set());
   entry.request = as_amount(Bytes{candidate.key.request});
-  entry.priority = candidate.key.priority;
+  entry.priority = listed.priority;
   entry.first = static_cast<__u16>(list.processes.size());
   const std::size_t processes =
       preparation.order.workloads.size() > kManyWorkloads ? kFewProcesses : ABI_GUARD_VICTIMS;

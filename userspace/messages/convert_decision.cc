@@ -39,20 +39,23 @@ Result<Evidence> from_proto(const v1::Evidence& message) {
   return evidence;
 }
 
-RankKey from_proto(const v1::RankKey& message) {
-  return {.measured = message.measured(),
-          .exceeds_request = message.exceeds_request(),
-          .priority = message.priority(),
-          .usage = message.usage(),
-          .request = message.request(),
-          .over_request = message.over_request(),
-          .badness = message.has_badness() ? std::optional(message.badness()) : std::nullopt,
-          .growth = message.has_growth() ? std::optional(message.growth()) : std::nullopt,
-          .priority_unknown = message.priority_unknown()};
+Result<RankKey> from_proto(const v1::RankKey& message) {
+  const Preference preference = TRY(from_enum_or(message.preference(), v1::Workload::Preference_MAX,
+                                                 "preference", Preference::normal));
+  return RankKey{.measured = message.measured(),
+                 .exceeds_request = message.exceeds_request(),
+                 .priority = message.priority(),
+                 .usage = message.usage(),
+                 .request = message.request(),
+                 .over_request = message.over_request(),
+                 .badness = message.has_badness() ? std::optional(message.badness()) : std::nullopt,
+                 .growth = message.has_growth() ? std::optional(message.growth()) : std::nullopt,
+                 .priority_unknown = message.priority_unknown(),
+                 .preference = preference};
 }
 
 Result<void> read_rank(const v1::Candidate& message, Candidate& candidate) {
-  candidate.key = from_proto(message.key());
+  candidate.key = TRY(inside("key", from_proto(message.key())));
   candidate.exclusion = TRY(from_enum_or(message.exclusion(), v1::Candidate::Exclusion_MAX,
                                          "exclusion", Exclusion::none));
   return {};
@@ -187,6 +190,9 @@ void put_rank(const Candidate& candidate, v1::Candidate& out) {
   if (candidate.key.badness) key.set_badness(*candidate.key.badness);
   if (candidate.key.growth) key.set_growth(*candidate.key.growth);
   if (candidate.key.priority_unknown) key.set_priority_unknown(true);
+  if (candidate.key.preference != Preference::normal) {
+    key.set_preference(to_enum<v1::Workload::Preference>(candidate.key.preference));
+  }
   out.set_exclusion(to_enum<v1::Candidate::Exclusion>(candidate.exclusion));
 }
 

@@ -125,6 +125,9 @@ v1::Workload to_proto(const Workload& workload) {
   out.set_protection(to_enum<v1::Workload::Protection>(workload.protection));
   if (workload.pod) *out.mutable_pod() = to_proto(*workload.pod);
   if (workload.inferred) *out.mutable_inferred() = to_proto(*workload.inferred);
+  if (workload.preference != Preference::normal) {
+    out.set_preference(to_enum<v1::Workload::Preference>(workload.preference));
+  }
   return out;
 }
 
@@ -184,6 +187,8 @@ Result<Workload> workload_from_proto(const v1::Workload& message, std::string_vi
   if (message.has_inferred()) {
     workload.inferred = TRY(inside("inferred", from_proto(message.inferred())));
   }
+  workload.preference = TRY(from_enum_or(message.preference(), v1::Workload::Preference_MAX,
+                                         "preference", Preference::normal));
   return workload;
 }
 

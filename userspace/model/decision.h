@@ -94,6 +94,8 @@ struct RankKey {
   std::optional<std::int64_t> growth = std::nullopt;
   // A pod's priority that is not known: sorts after every known one. `priority` is then 0.
   bool priority_unknown = false;
+  // Prefer sorts first, avoid last, before all of the above.
+  Preference preference = Preference::normal;
 
   friend bool operator==(const RankKey&, const RankKey&) = default;
 };

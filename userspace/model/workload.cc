@@ -35,7 +35,7 @@ bool operator==(const Workload& a, const Workload& b) {
   return a.cgroup == b.cgroup && a.path == b.path && a.kind == b.kind && a.name == b.name &&
          a.pod_uid == b.pod_uid && a.priority == b.priority &&
          a.memory_request == b.memory_request && a.protection == b.protection &&
-         a.inferred == b.inferred;
+         a.inferred == b.inferred && a.preference == b.preference;
 }
 
 }  // namespace forestall

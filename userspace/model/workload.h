@@ -17,6 +17,7 @@
 #include "model/filesystem.h"
 #include "model/ids.h"
 #include "model/pod.h"
+#include "model/preference.h"
 
 namespace forestall {
 
@@ -62,6 +63,7 @@ struct Workload {
   std::shared_ptr<const Pod> pod;
   // Set for pods without `pod`. Used only for what is not declared above.
   std::optional<InferredFacts> inferred = std::nullopt;
+  Preference preference = Preference::normal;
 
   // The pod's facts are compared by value.
   friend bool operator==(const Workload& a, const Workload& b);

@@ -22,6 +22,9 @@ std::weak_ordering true_first(bool a, bool b) {
   return b <=> a;
 }
 
+std::weak_ordering preference(const RankKey& a, const RankKey& b) {
+  return b.preference <=> a.preference;
+}
 std::weak_ordering missing_statistics(const RankKey& a, const RankKey& b) {
   return true_first(!a.measured, !b.measured);
 }
@@ -51,12 +54,14 @@ std::weak_ordering kernel_badness(const RankKey& a, const RankKey& b) {
 }
 
 constexpr std::array kKubeletRules{
+    RankRule{"preference", preference},
     RankRule{"missing-statistics", missing_statistics},
     RankRule{"exceeds-request", exceeds_request},
     RankRule{"priority", priority},
     RankRule{"over-request", over_request},
 };
 constexpr std::array kKernelRules{
+    RankRule{"preference", preference},
     RankRule{"kernel-badness", kernel_badness},
     RankRule{"missing-statistics", missing_statistics},
     RankRule{"exceeds-request", exceeds_request},
@@ -64,6 +69,7 @@ constexpr std::array kKernelRules{
     RankRule{"over-request", over_request},
 };
 constexpr std::array kGrowthRules{
+    RankRule{"preference", preference},
     RankRule{"missing-statistics", missing_statistics},
     RankRule{"exceeds-request", exceeds_request},
     RankRule{"priority", priority},
@@ -71,6 +77,7 @@ constexpr std::array kGrowthRules{
     RankRule{"over-request", over_request},
 };
 constexpr std::array kProcessRules{
+    RankRule{"preference", preference},
     RankRule{"priority", priority},
     RankRule{"missing-statistics", missing_statistics},
     RankRule{"processes", processes},
@@ -188,6 +195,7 @@ std::span<const RankRule> rules_for(Resource resource, Ranking ranking) {
 
 RankKey rank_key(const WorkloadSample& sample, const RankBy& by) {
   RankKey key;
+  key.preference = sample.workload.preference;
   key.priority = priority_of(sample.workload);
   key.priority_unknown = priority_unknown(sample.workload);
   switch (resource_of(by.signal)) {

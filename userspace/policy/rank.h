@@ -3,6 +3,10 @@
 // rankDiskPressureFunc, rankPIDPressure), as a list of named rules per resource. Each rule either
 // decides or leaves the decision to the next one.
 //
+// Before all others, for every resource and ranking:
+// preference: a workload that is preferred goes first, one that is avoided last. Only annotations
+// of pods set one (Config::pod_annotations), and without them it decides nothing.
+//
 // memory, ephemeral-storage and inodes:
 // 1. missing-statistics: a workload of unknown usage precedes one of known usage. This is kubelet's
 // rule; usually the workload has only just started. The observer drops removed workloads, and the

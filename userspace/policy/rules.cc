@@ -63,7 +63,7 @@ void add_ranking(const std::vector<rulesets::RankedCgroup>& ranking, std::vector
     if (out.size() == kRankedShown) return;
     RuleRanked& added = out.emplace_back();
     added.cgroup = each.cgroup;
-    added.preference = std::string(rulesets::to_string(each.preference));
+    added.preference = std::string(to_string(each.preference));
     for (const auto& [name, value] : each.key) {
       const double number = std::visit(
           [](auto of_either_kind) { return static_cast<double>(of_either_kind); }, value);

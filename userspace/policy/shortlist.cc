@@ -19,6 +19,9 @@ constexpr Bytes kNever{std::numeric_limits<std::int64_t>::max()};
 // The growth after which `behind` is evicted before `ahead` (rank.cc, kubelet's rules for memory).
 // 0 if `behind` already comes first because its usage is unknown.
 Bytes growth_to_pass(const RankKey& behind, const RankKey& ahead) {
+  if (behind.preference != ahead.preference) {
+    return behind.preference > ahead.preference ? Bytes{0} : kNever;
+  }
   if (!behind.measured) return Bytes{0};
   if (!ahead.measured) return kNever;
   const Bytes by_size = subtract(Bytes{ahead.over_request}, Bytes{behind.over_request});

@@ -2,6 +2,7 @@
 #include "policy/standing_list.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "model/workload_class.h"
@@ -53,6 +54,15 @@ bool is_before(const StandingSubject& a, const StandingSubject& b) {
          std::pair(cgroup_b, subtract(b.available, b.line));
 }
 
+std::int32_t compared_priority(const RankKey& key) {
+  switch (key.preference) {
+    case Preference::prefer: return std::numeric_limits<std::int32_t>::min();
+    case Preference::avoid: return std::numeric_limits<std::int32_t>::max();
+    case Preference::normal: break;
+  }
+  return key.priority;
+}
+
 }  // namespace
 
 std::optional<StandingSubject> standing_subject(const Config& config,
@@ -93,8 +103,9 @@ StandingOrder standing_order(const Config& config, const StandingSubject& subjec
     const Candidate& candidate = order.considered[i];
     if (candidate.exclusion != Exclusion::none || !candidate.sample.working_set()) continue;
     const bool spared = candidate.key.priority_unknown ||
+                        candidate.key.preference == Preference::avoid ||
                         rate.is_reached(workload_class_at(candidate.sample.workload.path));
-    order.workloads.push_back({i, !spared});
+    order.workloads.push_back({i, !spared, compared_priority(candidate.key)});
   }
   return order;
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,6 +49,9 @@ struct StandingWorkload {
   std::size_t candidate = 0;  // index into StandingOrder::considered
   // It may be killed. If not, nothing is killed while it ranks first.
   bool killable = false;
+  // What the programs compare. A preferred one has the lowest priority there is, one that is
+  // avoided the highest.
+  std::int32_t priority = 0;
 };
 
 struct StandingOrder {
@@ -56,8 +60,9 @@ struct StandingOrder {
 };
 
 // The workloads of the standing list. Those that are protected, unkillable, empty or of unknown
-// working set are not listed. One whose priority is not known, or whose class has reached the kill
-// limit, is not killable.
+// working set are not listed. One whose priority is not known, that is avoided, or whose class has
+// reached the kill limit, is not killable: the programs compare only workloads above their request,
+// and another one precedes one that is avoided even within its request.
 [[nodiscard]] StandingOrder standing_order(const Config& config, const StandingSubject& subject,
                                            const Observation& observation);
 

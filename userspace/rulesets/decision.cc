@@ -12,15 +12,6 @@ std::string_view to_string(PluginResult result) {
   return {};
 }
 
-std::string_view to_string(Preference preference) {
-  switch (preference) {
-    case Preference::avoid: return "avoid";
-    case Preference::normal: return "normal";
-    case Preference::prefer: return "prefer";
-  }
-  return {};
-}
-
 std::string_view to_string(AttemptOutcome outcome) {
   switch (outcome) {
     case AttemptOutcome::killed: return "killed";

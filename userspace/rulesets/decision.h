@@ -11,19 +11,17 @@
 #include <variant>
 #include <vector>
 
+#include "model/preference.h"
+
 namespace forestall::rulesets {
 
 enum class PluginResult : std::uint8_t { proceed, stop, suspended };
 // "continue", "stop", "suspended".
 [[nodiscard]] std::string_view to_string(PluginResult result);
 
-// By extended attributes of the cgroup. The order is that of the ranking, reversed.
-enum class Preference : std::uint8_t { avoid, normal, prefer };
-[[nodiscard]] std::string_view to_string(Preference preference);
-
 struct RankedCgroup {
   std::string cgroup;
-  Preference preference = Preference::normal;
+  Preference preference = Preference::normal;  // by extended attributes of the cgroup
   // What was compared after the preference, by name; nothing: a reading is missing, and the cgroup
   // comes after those of its preference.
   std::vector<std::pair<std::string_view, std::variant<std::int64_t, double>>> key;

@@ -190,7 +190,11 @@ std::string explanation(const internal::TopReport& report, int index) {
   std::string text;
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   for (const std::string& rule : report.comparators()) {
-    if (rule == "missing-statistics") {
+    if (rule == "preference") {
+      if (key.has_preference()) {
+        add(key.preference() == v1::Workload::PREFER ? "preferred" : "avoided");
+      }
+    } else if (rule == "missing-statistics") {
       if (!key.measured()) add("no statistics");
     } else if (rule == "exceeds-request") {
       if (!key.measured()) continue;

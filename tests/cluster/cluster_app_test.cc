@@ -35,6 +35,25 @@ TEST_F(ClusterAppTest, GivesTheAgentTheListAndEachChange) {
   ASSERT_TRUE(has({"b=1"}));
 }
 
+TEST_F(ClusterAppTest, GivesTheAgentAnAnnotationThatChangesInTheWatch) {
+  ASSERT_TRUE(has({"a=5"}));
+  EXPECT_EQ(agent_->protected_annotation("a"), "");
+  ASSERT_TRUE(is_watching());
+  const auto annotated = [](const std::string& value) {
+    std::string object = pod("a", 5);
+    const std::string metadata = R"("metadata":{)";
+    object.insert(object.find(metadata) + metadata.size(),
+                  R"("annotations":{"forestall.dev/protected":")" + value + R"("},)");
+    return object;
+  };
+  for (const std::string value : {"true", "false"}) {
+    server_.send_held(chunk(event("MODIFIED", annotated(value))));
+    EXPECT_TRUE(run_until([&] { return agent_->protected_annotation("a") == value; })) << value;
+  }
+  server_.send_held(chunk(event("MODIFIED", pod("a", 5))));
+  EXPECT_TRUE(run_until([&] { return agent_->protected_annotation("a").empty(); }));
+}
+
 // The same name, another UID: two pods for a moment, and then only the new one.
 TEST_F(ClusterAppTest, DistinguishesAPodFromItsSuccessorOfTheSameName) {
   ASSERT_TRUE(has({"a=5"}));

@@ -111,6 +111,24 @@ TEST_F(NodePodsTest, SendsTheListOnceAndThenChanges) {
   EXPECT_EQ(agent_.pods["a"].priority(), 7);
 }
 
+// Only the agent judges them, so each change is passed on as it is written.
+TEST_F(NodePodsTest, SendsForestallsAnnotationsAndTheirChanges) {
+  ASSERT_TRUE(list({pod("a", "", R"("forestall.dev/protected":"true","other":"x")")}));
+  agent_.take(pods_.take_list());
+  EXPECT_EQ(agent_.pods["a"].annotations().protected_(), "true");
+  EXPECT_FALSE(agent_.pods["a"].annotations().has_avoid());
+  EXPECT_TRUE(change(ChangeType::modified,
+                     pod("a", "", R"("forestall.dev/protected":"true","other":"y")")));
+  EXPECT_FALSE(pods_.has_changes()) << "another annotation is no fact";
+  EXPECT_TRUE(change(ChangeType::modified, pod("a", "", R"("forestall.dev/avoid":"Yes")")));
+  agent_.take(pods_.take_changes());
+  EXPECT_FALSE(agent_.pods["a"].annotations().has_protected_());
+  EXPECT_EQ(agent_.pods["a"].annotations().avoid(), "Yes");
+  EXPECT_TRUE(change(ChangeType::modified, pod("a")));
+  agent_.take(pods_.take_changes());
+  EXPECT_FALSE(agent_.pods["a"].has_annotations());
+}
+
 // A status that changes each second must not make the agent rank again.
 TEST_F(NodePodsTest, SendsNothingIfNoFactChanged) {
   ASSERT_TRUE(list({pod("a")}));

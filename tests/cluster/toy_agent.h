@@ -88,6 +88,15 @@ class ToyAgent final : public wire::GrpcService {
     }
     return all;
   }
+  // forestall.dev/protected of a pod in force, as the agent received it; empty: none.
+  std::string protected_annotation(std::string_view uid) {
+    (void)pods_->take();
+    if (!pods_->in_force()) return "";
+    for (const auto& each : *pods_->in_force()) {
+      if (each->uid == uid) return each->annotations.is_protected.value_or("");
+    }
+    return "";
+  }
   [[nodiscard]] std::string problem() const {
     const auto state = pods_->state();
     return state ? state->problem : "none";

@@ -119,6 +119,7 @@ ownLimit: {guaranteed: off, burstable: warn, bestEffort: slow, other: evict, mar
 recording: {directory: /var/lib/forestall/recording, maxSize: 1Gi}
 killLimit: {window: 5s, node: 6, guaranteed: 2, burstable: 3, bestEffort: 4, other: 5}
 watchedCgroupsMax: 100
+podAnnotations: {protected: [payments, "team-?"], prefer: ["*"], avoid: [batch]}
 )";
 
 constexpr const char* kEveryManifestKey = R"(
@@ -206,6 +207,7 @@ TEST(Config, EveryKey) {
   expected.recording = RecordingPlace{"/var/lib/forestall/recording", gib(1)};
   expected.kill_limit = {5s, 6, {2, 3, 4, 5}};
   expected.watched_cgroups_max = 100;
+  expected.pod_annotations = {{"payments", "team-?"}, {"*"}, {"batch"}};
   EXPECT_EQ(result.config, expected);
   EXPECT_TRUE(result.warnings.empty()) << result.warnings.front();
   EXPECT_EQ(result.files, (std::vector<std::string>{"config.yaml", "manifest.yaml"}));
@@ -356,7 +358,7 @@ TEST(Readme, ItsExamplesAreAccepted) {
     }
     ++examples;
   }
-  EXPECT_EQ(examples, 2);
+  EXPECT_EQ(examples, 3);
 }
 
 }  // namespace

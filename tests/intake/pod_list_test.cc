@@ -106,6 +106,24 @@ TEST(PodList, TheSourceDistinguishesStaticPods) {
   EXPECT_EQ(annotated(R"("kubernetes.io/config.hash": "abc")").config_hash, "");
 }
 
+// The agent compares the value with the policy. The head of a long one suffices for that.
+TEST(PodList, ReadsForestallsOwnAnnotationsAndNoOther) {
+  EXPECT_EQ(named("web-0").annotations, PodAnnotations{});
+  const auto annotated = [](const std::string& annotations) {
+    return one("{}", "{}", R"(, "annotations": {)" + annotations + "}").annotations;
+  };
+  const PodAnnotations all = annotated(
+      R"("forestall.dev/protected": "true", "forestall.dev/prefer": "no", "x/avoid": "true",
+         "forestall.dev/avoid": "")");
+  EXPECT_EQ(all.is_protected, "true");
+  EXPECT_EQ(all.prefer, "no");
+  EXPECT_EQ(all.avoid, "");
+  EXPECT_EQ(annotated(R"("forestall.dev/Protected": "true")"), PodAnnotations{});
+  const PodAnnotations longer =
+      annotated(R"("forestall.dev/prefer": ")" + std::string(100'000, 'x') + "\"");
+  EXPECT_EQ(longer.prefer, std::string(PodAnnotations::kValueMax, 'x'));
+}
+
 TEST(PodList, ReadsContainersSidecarsAndOverhead) {
   const Pod pod = named("batch-7");
   EXPECT_EQ(pod.pod_namespace, "jobs");
@@ -307,6 +325,8 @@ TEST(PodList, MistakesNameTheirPlace) {
   EXPECT_EQ(pod_problem("{}", "{}", R"(, "annotations": {"kubernetes.io/config.source": 1})"),
             "metadata.annotations['kubernetes.io/config.source']: expected a string, found a "
             "number");
+  EXPECT_EQ(pod_problem("{}", "{}", R"(, "annotations": {"forestall.dev/protected": true})"),
+            "metadata.annotations['forestall.dev/protected']: expected a string, found a boolean");
 }
 
 TEST(PodList, ReportsInvalidJsonByLineAndColumn) {

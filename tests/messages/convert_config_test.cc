@@ -59,6 +59,8 @@ Config random_config(Dice& dice) {
     config.rules = std::move(rules);
   }
   if (dice.coin()) config.memory_qos = random_memory_qos(dice);
+  const auto texts = [&] { return dice.some([&] { return dice.text(); }); };
+  config.pod_annotations = {texts(), texts(), texts()};
   if (auto hooks = dice.some([&] { return random_hook(dice); }); !hooks.empty()) {
     config.hooks = std::move(hooks);
   }

@@ -262,6 +262,8 @@ Pod random_pod(Dice& dice) {
   pod.tolerations = dice.some([&] {
     return Toleration{dice.text(), dice.text(), dice.text(), dice.text()};
   });
+  const auto value = [&] { return dice.text().substr(0, PodAnnotations::kValueMax); };
+  pod.annotations = {dice.maybe(value), dice.maybe(value), dice.maybe(value)};
   return pod;
 }
 

@@ -63,7 +63,7 @@ TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(MemoryReservation::tiered);
   check_names(ReclaimStep::unused_images);
   check_names(ReclaimState::done);
-  check_names(Protection::may_be_critical);
+  check_names(Protection::annotated);
   check_names(Preference::prefer);
   check_names(Unkillable::in_vfork);
   check_names(Constraint::memcg);

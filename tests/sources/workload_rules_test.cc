@@ -87,6 +87,28 @@ TEST(KnownPods, TheOriginProtectsOnAnyPath) {
   }
 }
 
+TEST(KnownPods, AnnotationsCountByThePolicyAndAfterDeclarations) {
+  Pod pod = known(kUid);
+  pod.annotations.is_protected = "true";
+  pod.annotations.avoid = "true";
+  Config config = knowing(pod);
+  EXPECT_EQ(workload(kUid, config).protection, Protection::none) << "off by default";
+  EXPECT_EQ(workload(kUid, config).preference, Preference::normal);
+  config.pod_annotations = {{"shop"}, {}, {"sh*"}};
+  EXPECT_EQ(workload(kUid, config).protection, Protection::annotated);
+  EXPECT_EQ(workload(kUid, config).preference, Preference::avoid);
+  config.pod_rules.push_back({kUid, {}, {}, {}, true});
+  EXPECT_EQ(workload(kUid, config).protection, Protection::declared);
+}
+
+TEST(KnownPods, AnnotationsNeedKnownFacts) {
+  Config config;
+  config.pod_annotations = {{"*"}, {"*"}, {"*"}};
+  const auto unknown = workload(kUid, config);
+  EXPECT_EQ(unknown.protection, Protection::none);
+  EXPECT_EQ(unknown.preference, Preference::normal);
+}
+
 TEST(KnownPods, ALimitReplacesARequestOnlyForUnknownPods) {
   const test::TempTree files{{"cgroup/cgroup.controllers", "memory\n"},
                              {"cgroup/kubepods/poda/memory.max", "8388608\n"},

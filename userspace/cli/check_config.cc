@@ -184,6 +184,17 @@ void print_agent_settings(const Config& config) {
   fmt::print("  container runtime {}\n", runtime.empty() ? "not used" : printable(runtime));
 }
 
+void print_annotations(const PodAnnotationPolicy& policy) {
+  if (policy == PodAnnotationPolicy{}) {
+    return fmt::print("  annotations of pods: not honoured\n");
+  }
+  const auto namespaces = [](const std::vector<std::string>& list) {
+    return list.empty() ? std::string("none") : fmt::format("{}", fmt::join(list, ", "));
+  };
+  fmt::print("  annotations of pods, by namespace: protected {}; prefer {}; avoid {}\n",
+             namespaces(policy.is_protected), namespaces(policy.prefer), namespaces(policy.avoid));
+}
+
 void print_settings(const Config& config) {
   fmt::print("  soft evictions: at most {} s of grace; conditions last {}\n",
              config.max_pod_grace_seconds, forestall::to_string(config.pressure_transition));
@@ -195,6 +206,7 @@ void print_settings(const Config& config) {
              config.oom_score_adj == OomScoreAdj::enforce ? "enforced" : "observed",
              config.cgroup_driver ? to_string(*config.cgroup_driver) : "detected");
   fmt::print("  {} pods known in advance\n", config.known_pods.size());
+  print_annotations(config.pod_annotations);
   fmt::print("  release timeout {}, recheck interval {}\n",
              forestall::to_string(config.release_timeout),
              forestall::to_string(config.recheck_interval));

@@ -25,6 +25,7 @@
 #include "policy/qos.h"
 #include "policy/rank.h"
 #include "policy/signals.h"
+#include "sources/pod_annotations.h"
 #include "tables/rank_text.h"
 
 namespace forestall::cli {
@@ -131,6 +132,9 @@ RankedPods rank_input(const Config& config, Signal signal, FoundLayout layout,
   ranking.signal = signal;
   ranking.layout = layout;
   ranking.pods = join(std::move(listed), summary);
+  for (WorkloadSample& each : ranking.pods.workloads) {
+    sources::apply_annotations(config.pod_annotations, each.workload);
+  }
   const std::vector<KillProgress> no_kills;
   const policy::Exclusions exclusions(ranking.pods.workloads, no_kills);
   const policy::RankBy by{signal, layout.layout, config.compat};

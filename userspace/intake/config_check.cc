@@ -12,6 +12,7 @@
 #include "intake/memory_qos_section.h"
 #include "intake/own_settings.h"
 #include "intake/own_thresholds.h"
+#include "intake/pod_annotation_section.h"
 #include "intake/prekill_hook_config.h"
 #include "intake/proactive_reclaim_config.h"
 #include "intake/recording_place.h"
@@ -392,6 +393,7 @@ CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& setting
   check_pod_list_max_age(file, config, report);
   check_recording(file, config, report);
   check_memory_qos(file, config, report);
+  config.pod_annotations = check_pod_annotations(file, report);
   checked.managed_oom = check_managed_oom(file, report);
   checked.rulesets = check_rulesets(file, report);
   checked.reclaim = check_reclaim(file, checked.rulesets, report);

@@ -27,6 +27,10 @@ constexpr std::string_view kMirrorAnnotation = "kubernetes.io/config.mirror";
 constexpr std::string_view kHashAnnotation = "kubernetes.io/config.hash";
 constexpr std::string_view kApiSource = "api";
 
+constexpr std::string_view kProtectedAnnotation = "forestall.dev/protected";
+constexpr std::string_view kPreferAnnotation = "forestall.dev/prefer";
+constexpr std::string_view kAvoidAnnotation = "forestall.dev/avoid";
+
 // The API server stores no object of more than 1.5 MiB.
 constexpr std::size_t kObjectBytesMax = std::size_t{4} << 20;
 
@@ -128,6 +132,15 @@ Result<Toleration> read_toleration(const text::JsonValue& object) {
   return toleration;
 }
 
+// The head of a value is enough: no value that has a meaning is longer.
+Result<std::optional<std::string>> read_own_annotation(const text::JsonValue& annotations,
+                                                       std::string_view key) {
+  const auto member = TRY(annotations.find(key));
+  if (!member) return std::optional<std::string>();
+  const std::string_view value = TRY(member->string());
+  return std::optional(std::string(value.substr(0, PodAnnotations::kValueMax)));
+}
+
 // pkg/kubelet/types/pod_update.go: a pod whose source is not the API is static; its copy in the API
 // is a mirror pod, whatever its source.
 Result<void> read_annotations(const text::JsonValue& annotations, Pod& pod) {
@@ -138,6 +151,9 @@ Result<void> read_annotations(const text::JsonValue& annotations, Pod& pod) {
   if (TRY(annotations.find(kMirrorAnnotation))) pod.origin = PodOrigin::mirror;
   std::string hash = TRY(annotations.text(kHashAnnotation));
   if (pod.origin != PodOrigin::api) pod.config_hash = std::move(hash);
+  pod.annotations.is_protected = TRY(read_own_annotation(annotations, kProtectedAnnotation));
+  pod.annotations.prefer = TRY(read_own_annotation(annotations, kPreferAnnotation));
+  pod.annotations.avoid = TRY(read_own_annotation(annotations, kAvoidAnnotation));
   return {};
 }
 

@@ -98,6 +98,20 @@ Compat from_proto(const v1::EffectiveCompat& message) {
   return compat;
 }
 
+v1::PodAnnotationPolicy to_proto(const PodAnnotationPolicy& policy) {
+  v1::PodAnnotationPolicy out;
+  for (const std::string& each : policy.is_protected) out.add_protected_(text::to_utf8(each));
+  for (const std::string& each : policy.prefer) out.add_prefer(text::to_utf8(each));
+  for (const std::string& each : policy.avoid) out.add_avoid(text::to_utf8(each));
+  return out;
+}
+
+PodAnnotationPolicy from_proto(const v1::PodAnnotationPolicy& message) {
+  return {{message.protected_().begin(), message.protected_().end()},
+          {message.prefer().begin(), message.prefer().end()},
+          {message.avoid().begin(), message.avoid().end()}};
+}
+
 // Kubelet's settings in EffectiveConfig, except thresholds.
 void add_kubelet_part(const Config& config, v1::EffectiveConfig& out) {
   out.set_max_pod_grace_seconds(config.max_pod_grace_seconds);
@@ -115,6 +129,9 @@ void add_kubelet_part(const Config& config, v1::EffectiveConfig& out) {
   *out.mutable_compat() = to_proto(config.compat);
   out.set_ranking(std::string(ranking_word(config.ranking)));
   for (const auto& pod : config.known_pods) *out.add_known_pods() = messages::to_proto(*pod);
+  if (config.pod_annotations != PodAnnotationPolicy{}) {
+    *out.mutable_pod_annotations() = to_proto(config.pod_annotations);
+  }
 }
 
 Result<void> take_kubelet_part(const v1::EffectiveConfig& message, Config& config) {
@@ -153,6 +170,7 @@ Result<void> take_kubelet_part(const v1::EffectiveConfig& message, Config& confi
                          messages::from_proto(message.known_pods(i))));
     config.known_pods.push_back(std::make_shared<const Pod>(std::move(pod)));
   }
+  config.pod_annotations = from_proto(message.pod_annotations());
   return {};
 }
 

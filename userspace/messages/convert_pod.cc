@@ -47,6 +47,28 @@ v1::Toleration to_proto(const Toleration& toleration) {
   return out;
 }
 
+v1::PodAnnotations to_proto(const PodAnnotations& annotations) {
+  v1::PodAnnotations out;
+  if (annotations.is_protected) out.set_protected_(text::to_utf8(*annotations.is_protected));
+  if (annotations.prefer) out.set_prefer(text::to_utf8(*annotations.prefer));
+  if (annotations.avoid) out.set_avoid(text::to_utf8(*annotations.avoid));
+  return out;
+}
+
+// A longer value has no meaning, whatever it begins with; its head is at least as long as any value
+// that has one.
+std::string bounded(const std::string& value) {
+  return value.substr(0, PodAnnotations::kValueMax);
+}
+
+PodAnnotations from_proto(const v1::PodAnnotations& message) {
+  PodAnnotations annotations;
+  if (message.has_protected_()) annotations.is_protected = bounded(message.protected_());
+  if (message.has_prefer()) annotations.prefer = bounded(message.prefer());
+  if (message.has_avoid()) annotations.avoid = bounded(message.avoid());
+  return annotations;
+}
+
 Result<Quantity> quantity(std::string_view field, const std::string& text) {
   Result<Quantity> parsed = parse_quantity(text);
   if (!parsed) return error(std::string(field) + ": '" + text + "': " + parsed.error().message);
@@ -150,6 +172,9 @@ v1::Pod to_proto(const Pod& pod) {
   for (const Toleration& toleration : pod.tolerations) {
     *out.add_tolerations() = to_proto(toleration);
   }
+  if (pod.annotations != PodAnnotations{}) {
+    *out.mutable_annotations() = to_proto(pod.annotations);
+  }
   return out;
 }
 
@@ -162,6 +187,7 @@ Result<Pod> from_proto(const v1::Pod& message) {
                 [](const v1::PodVolume& each) { return from_proto(each); }));
   TRY(read_each(message.tolerations(), pod.tolerations, "tolerations",
                 [](const v1::Toleration& each) { return from_proto(each); }));
+  pod.annotations = from_proto(message.annotations());
   return pod;
 }
 

@@ -17,6 +17,7 @@
 #include "model/filesystem.h"
 #include "model/memory_qos.h"
 #include "model/pod.h"
+#include "model/pod_annotations.h"
 #include "model/ruleset.h"
 #include "model/threshold.h"
 
@@ -172,6 +173,7 @@ struct Config {
   // Prekill hooks of the rulesets; the first that matches a victim runs. Null: none.
   SharedValue<std::vector<rulesets::PrekillHook>> hooks = {};
   MemoryQosConfig memory_qos = {};
+  PodAnnotationPolicy pod_annotations = {};
 
   friend bool operator==(const Config&, const Config&) = default;
 };

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "model/pod_annotations.h"
 #include "model/quantity.h"
 
 namespace forestall {
@@ -96,6 +97,7 @@ struct Pod {
   std::vector<PodContainer> containers;
   std::vector<PodVolume> volumes;
   std::vector<Toleration> tolerations;
+  PodAnnotations annotations = {};
 
   friend bool operator==(const Pod&, const Pod&) = default;
 };

@@ -20,6 +20,7 @@ std::string_view to_string(Protection protection) {
     case Protection::own_cgroup: return "own-cgroup";
     case Protection::init_cgroup: return "init-cgroup";
     case Protection::may_be_critical: return "may-be-critical";
+    case Protection::annotated: return "annotated";
   }
   return "";
 }

@@ -32,6 +32,7 @@ enum class Protection : std::uint8_t {
   own_cgroup,       // contains the agent
   init_cgroup,      // contains pid 1
   may_be_critical,  // pod of unknown priority that the node shows as possibly critical
+  annotated,        // the pod's annotation has it, and Config::pod_annotations permits that
 };
 
 [[nodiscard]] std::string_view to_string(WorkloadKind kind);
@@ -63,6 +64,7 @@ struct Workload {
   std::shared_ptr<const Pod> pod;
   // Set for pods without `pod`. Used only for what is not declared above.
   std::optional<InferredFacts> inferred = std::nullopt;
+  // By the pod's annotations, as Config::pod_annotations permits.
   Preference preference = Preference::normal;
 
   // The pod's facts are compared by value.

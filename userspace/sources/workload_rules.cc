@@ -5,6 +5,7 @@
 
 #include "base/parse.h"
 #include "kernel/memory_files.h"
+#include "sources/pod_annotations.h"
 
 namespace forestall::sources {
 namespace {
@@ -93,6 +94,7 @@ Workload pod_workload(const PodPath& pod, const Config& config, const ProtectedP
   workload.name = name.value_or(known_name);
   const bool not_by_api = workload.pod && workload.pod->origin != PodOrigin::api;
   workload.protection = protection_of(workload, pod.static_pod || not_by_api, declared, places);
+  apply_annotations(config.pod_annotations, workload);
   return workload;
 }
 

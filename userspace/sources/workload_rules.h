@@ -24,8 +24,8 @@ struct ProtectedPlaces {
 // The pod's workload. Each field comes from a rule for its UID; if that leaves it open, from the
 // first cgroup rule that matches the path. Protected if either rule protects it. The pod's
 // Kubernetes facts are attached: they provide the name if no rule does, and protect a static or
-// mirror pod. A pod without them gets `inferred`, with the class of its group only. The policy
-// handles all other facts.
+// mirror pod. Its annotations count as far as Config::pod_annotations permits. A pod without them
+// gets `inferred`, with the class of its group only. The policy handles all other facts.
 [[nodiscard]] Workload pod_workload(const PodPath& pod, const Config& config,
                                     const ProtectedPlaces& places);
 // The workload of a cgroup that matches `rule`.

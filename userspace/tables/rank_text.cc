@@ -155,6 +155,7 @@ std::string protection_reason(const Workload& workload) {
       return workload.pod->origin == PodOrigin::mirror ? "static pod (mirror)" : "static pod";
     case Protection::may_be_critical:
       return "may be critical (priority unknown; see podList in forestall(8))";
+    case Protection::annotated: return "annotation forestall.dev/protected";
     case Protection::declared:
     case Protection::own_cgroup:
     case Protection::init_cgroup: return std::string(to_string(protection));

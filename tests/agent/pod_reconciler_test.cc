@@ -44,7 +44,8 @@ std::uint64_t reads_with(int workloads) {
   exports::Log log(exports::Log::Stream::standard_error, true, exports::LogLevel::error);
   const test::ManualClock clock;
   LoopMemoryQos no_memory_qos;
-  PodReconciler reconciler(clock, **observer, *tree, log, config, no_memory_qos);
+  PodAnnotationReporter annotations(*tree, log);
+  PodReconciler reconciler(clock, **observer, *tree, log, config, no_memory_qos, annotations);
   const std::uint64_t before = reads();
   reconciler.reconcile();
   return reads() - before;

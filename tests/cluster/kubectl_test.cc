@@ -159,6 +159,22 @@ TEST_F(KubectlTest, TheGuardOfANodeWithAnOldConditionIsUnknown) {
                                              "2025-11-25T17:49:59Z"));
 }
 
+// The API server does not have the agent's configuration.
+TEST_F(KubectlTest, WhyNamesForestallsAnnotationsAndWhatTheyDependOn) {
+  std::string annotated = web_pod();
+  const std::string metadata = R"("metadata":{)";
+  annotated.insert(annotated.find(metadata) + metadata.size(),
+                   R"("annotations":{"forestall.dev/avoid":"yes\n","other":"x"},)");
+  answers_[kPod] = annotated;
+  answers_[kPodEvents] = items({});
+  const std::string text = text_of(report_pod);
+  EXPECT_THAT(text, HasSubstr("annotation forestall.dev/avoid: 'yes\\n', which has an effect if "
+                              "podAnnotations of the node's agent lists the namespace"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("other")));
+  options_.json = true;
+  EXPECT_THAT(text_of(report_pod), HasSubstr(R"("forestall.dev/avoid": "yes\n")"));
+}
+
 TEST_F(KubectlTest, ReportsThatNoNodeReportIsPublished) {
   answers_[kNodes] = items({node_with("a", "False")});
   EXPECT_THAT(text_of(report_nodes), HasSubstr("a     yes      False"));

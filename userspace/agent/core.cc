@@ -28,8 +28,9 @@ bool is_due(const std::optional<MonotonicTime>& due, MonotonicTime now) {
 Core::Core(Parts parts, Config config)
     : parts_(std::move(parts)),
       config_(std::move(config)),
+      annotations_(parts_.tree, parts_.log),
       tree_(parts_.clock, parts_.observer, parts_.scanner, parts_.log, parts_.watchdog,
-            parts_.counts->work, config_, parts_.has_cgroup_events, [this] { protect(); }),
+            parts_.counts->work, config_, parts_.has_cgroup_events, [this] { rescanned(); }),
       growth_(parts_.clock, parts_.observer),
       rules_(parts_.rules, config_),
       restarts_(parts_.restarter, parts_.clock),
@@ -80,7 +81,8 @@ Core::Core(Parts parts, Config config)
               .kills = kills_,
               .oom_kills = oom_kills_,
               .left_behind = left_behind_,
-              .effects = effects_}),
+              .effects = effects_,
+              .annotations = annotations_}),
       preparation_({.agent = parts_,
                     .config = config_,
                     .scheduler = scheduler_,
@@ -89,7 +91,8 @@ Core::Core(Parts parts, Config config)
                     .victim_cache = victim_cache_,
                     .reporter = reporter_,
                     .kills = kills_}),
-      pods_(parts_.clock, parts_.observer, parts_.tree, parts_.log, config_, parts_.memory_qos),
+      pods_(parts_.clock, parts_.observer, parts_.tree, parts_.log, config_, parts_.memory_qos,
+            annotations_),
       prediction_problems_(parts_.log) {}
 
 void Core::start() {
@@ -102,7 +105,8 @@ void Core::start() {
 }
 
 // No process with a thread in a protected workload is signalled.
-void Core::protect() {
+void Core::rescanned() {
+  annotations_.report(parts_.observer.workloads(), config_.pod_annotations);
   const auto groups = protected_groups(parts_.observer);
   parts_.ladder.protect(groups);
   parts_.guard.protect(groups);

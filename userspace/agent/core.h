@@ -18,6 +18,7 @@
 #include "agent/loop_pauses.h"
 #include "agent/oom_kill_reporter.h"
 #include "agent/parts.h"
+#include "agent/pod_annotation_reporter.h"
 #include "agent/pod_reconciler.h"
 #include "agent/preparation_controller.h"
 #include "agent/problem_log.h"
@@ -76,12 +77,13 @@ class Core {
   [[nodiscard]] std::uint64_t kernel_kills() const { return parts_.counts->kernel_oom_kills; }
 
  private:
-  void protect();
+  void rescanned();
   void evaluate(WakeSource source);
   void report_order_problems(const std::vector<LoopPredictor::Answer>& answers);
   const Parts parts_;
   Config config_;
   WakeScheduler scheduler_;
+  PodAnnotationReporter annotations_;
   CrossingTracker crossings_;
   TreeRefresher tree_;
   GrowthWatch growth_;

@@ -136,7 +136,9 @@ bool EvaluationRound::report_complete(const Record& record) {
   const Decision& decision = record.decision;
   parts_.left_behind.evaluated(decision);
   parts_.kills.evaluated(record);
-  parts_.reporter.report_evaluation(record, parts_.tree.recheck_at(), parts_.tree.pod_facts());
+  exports::PodFactCounts pods = parts_.tree.pod_facts();
+  pods.annotations = parts_.annotations.counts();
+  parts_.reporter.report_evaluation(record, parts_.tree.recheck_at(), pods);
   parts_.reporter.report_next_victims(parts_.victim_cache.next_victims(
       parts_.config, &decision, parts_.kills.all_kills(), parts_.agent.clock.now()));
   const bool near_own_limit = own_limits_.evaluate(parts_.config, decision);

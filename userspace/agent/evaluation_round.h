@@ -13,6 +13,7 @@
 #include "agent/oom_kill_reporter.h"
 #include "agent/own_limit_watch.h"
 #include "agent/parts.h"
+#include "agent/pod_annotation_reporter.h"
 #include "agent/record_reporter.h"
 #include "agent/rule_effects.h"
 #include "agent/tree_refresher.h"
@@ -38,6 +39,7 @@ struct RoundParts {
   OomKillReporter& oom_kills;
   LeftBehindController& left_behind;
   RuleEffects& effects;
+  const PodAnnotationReporter& annotations;
 };
 
 // Thread rule: the loop's thread only.

@@ -28,6 +28,7 @@ void PodReconciler::reconcile() {
   const auto observation =
       observer_.sample_subjects(Wake{WakeSource::recheck, now, {}, {}}, now, std::span(&node, 1));
   update_memory_qos(observation.node.capacity);
+  annotations_.measure(observer_.workloads(), observation.node.capacity);
   if (!observation.node.capacity || config_.known_pods.empty()) return;
   const OomScoreAdj mode = config_.dry_run ? OomScoreAdj::observe : config_.oom_score_adj;
   oom_score_adj_.reconcile(observer_.workloads(), *observation.node.capacity, mode);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is done without any pressure: the disks of known pods are measured for limits on local
-// storage, the oom_score_adj of their processes is checked, and memory QoS gets their facts.
+// storage, the oom_score_adj of their processes is checked, memory QoS gets their facts, and the
+// usage of pods is read that annotations protect.
 #pragma once
 
 #include <optional>
 
 #include "agent/memory_qos.h"
 #include "agent/oom_score_adj_reconciler.h"
+#include "agent/pod_annotation_reporter.h"
 #include "base/clock.h"
 #include "model/config.h"
 #include "sources/observer.h"
@@ -17,13 +19,15 @@ namespace forestall::agent {
 class PodReconciler {
  public:
   PodReconciler(const Clock& clock, sources::Observer& observer, const kernel::CgroupTree& tree,
-                exports::Log& log, const Config& config, LoopMemoryQos& memory_qos)
+                exports::Log& log, const Config& config, LoopMemoryQos& memory_qos,
+                PodAnnotationReporter& annotations)
       : clock_(clock),
         observer_(observer),
         log_(log),
         config_(config),
         oom_score_adj_(tree, log),
-        memory_qos_(memory_qos) {}
+        memory_qos_(memory_qos),
+        annotations_(annotations) {}
 
   void reconcile();
   [[nodiscard]] bool is_due(MonotonicTime now) const { return due_ <= now; }
@@ -42,6 +46,7 @@ class PodReconciler {
   const Config& config_;
   OomScoreAdjReconciler oom_score_adj_;
   LoopMemoryQos& memory_qos_;
+  PodAnnotationReporter& annotations_;
   bool qos_failure_logged_ = false;
   std::optional<Bytes> capacity_;  // the last one that was read
   MonotonicTime due_;

@@ -50,6 +50,25 @@ std::string shortened(const std::string& text, std::size_t width) {
   return safe.size() <= width ? safe : "..." + safe.substr(safe.size() + 3 - width);
 }
 
+// What annotations forestall.dev/... of pods do.
+void print_annotations(const v1::PodFactCounts& pods) {
+  if (pods.annotated() + pods.preferred() + pods.avoided() > 0) {
+    const std::string usage =
+        pods.has_annotated_usage_bytes()
+            ? fmt::format(" (they use {})", tables::human(Bytes{pods.annotated_usage_bytes()}))
+            : "";
+    fmt::print("pods by annotation: {} protected{}, {} preferred, {} avoided\n", pods.annotated(),
+               usage, pods.preferred(), pods.avoided());
+  }
+  for (const v1::PodAnnotationProblem& each : pods.annotation_problems()) {
+    fmt::print("annotation WITHOUT EFFECT: {}, forestall.dev/{}: '{}': {}\n", printable(each.pod()),
+               printable(each.annotation()), printable(each.value()), printable(each.problem()));
+  }
+  if (pods.annotation_problems_left_out() > 0) {
+    fmt::print("annotations WITHOUT EFFECT: {} more\n", pods.annotation_problems_left_out());
+  }
+}
+
 void print_pods(const v1::AgentStatus& status) {
   if (const auto& pods = status.pods(); pods.known() + pods.inferred() > 0) {
     fmt::print("pods: {} of known priority, {} with inferred facts", pods.known(), pods.inferred());
@@ -58,6 +77,7 @@ void print_pods(const v1::AgentStatus& status) {
                            : fmt::format(" ({} of them protected: may be critical)",
                                          pods.may_be_critical()));
   }
+  print_annotations(status.pods());
   if (status.has_written_pods()) {
     const v1::WrittenPods& written = status.written_pods();
     fmt::print("pods from the API server: {}, confirmed {}, written {} ago\n", written.pods(),

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/printable.h"
 #include "cluster/kubectl_command.h"
@@ -30,6 +33,7 @@ struct PresentPod {
   std::string priority;           // empty: none
   std::string protection;         // why no agent kills it; empty: it may be killed
   std::string disruption_target;  // reason of the condition, if it is true
+  std::vector<std::pair<std::string, std::string>> annotations;  // Forestall's own
 };
 
 struct PodFinding {
@@ -64,6 +68,17 @@ std::string protection_of_pod(const Pod& pod) {
                                                              : tables::protection_reason(workload);
 }
 
+std::vector<std::pair<std::string, std::string>> own_annotations(const PodAnnotations& given) {
+  std::vector<std::pair<std::string, std::string>> annotations;
+  const auto add = [&](const char* name, const std::optional<std::string>& value) {
+    if (value) annotations.emplace_back(std::string("forestall.dev/") + name, *value);
+  };
+  add("protected", given.is_protected);
+  add("prefer", given.prefer);
+  add("avoid", given.avoid);
+  return annotations;
+}
+
 Result<PresentPod> read_present_pod(const std::string& body) {
   const auto document = TRY(text::JsonDocument::parse(body));
   const text::JsonValue root = document.root();
@@ -74,6 +89,7 @@ Result<PresentPod> read_present_pod(const std::string& body) {
   pod.quality = to_string(policy::qos_class(listed.pod));
   if (listed.pod.priority) pod.priority = std::to_string(*listed.pod.priority);
   pod.protection = protection_of_pod(listed.pod);
+  pod.annotations = own_annotations(listed.pod.annotations);
   TRY(read_pod_status(root, pod));
   return pod;
 }
@@ -163,6 +179,12 @@ std::vector<std::string> reasons_of(const PodFinding& finding, std::int64_t wall
   if (!finding.pod->protection.empty()) {
     reasons.push_back("the agent never evicts it: " + finding.pod->protection);
   }
+  for (const auto& [name, value] : finding.pod->annotations) {
+    reasons.push_back(fmt::format(
+        "annotation {}: '{}', which has an effect if podAnnotations of the node's agent lists the "
+        "namespace; `forestall status` there shows whether it has",
+        name, value));
+  }
   if (finding.pod->node.empty()) reasons.emplace_back("it runs on no node");
   if (finding.node) {
     reasons.push_back(state_of_node(*finding.pod, *finding.node, wall_seconds));
@@ -221,6 +243,11 @@ std::string json_of(const PodFinding& finding, const KubectlOptions& options) {
     if (!pod.node.empty()) out.set("node", pod.node);
     if (!pod.protection.empty()) out.set("protection", pod.protection);
     if (!pod.disruption_target.empty()) out.set("disruptionTarget", pod.disruption_target);
+    if (!pod.annotations.empty()) {
+      auto annotations = text::JsonOutput::object();
+      for (const auto& [name, value] : pod.annotations) annotations.set(name, value);
+      out.set("annotations", std::move(annotations));
+    }
   }
   if (finding.node) {
     out.set("nodeUnguarded", finding.node->is_unguarded);

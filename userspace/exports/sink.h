@@ -8,19 +8,36 @@
 #include <span>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "model/config.h"
 #include "model/next_victim.h"
+#include "model/pod_annotations.h"
 #include "model/policy_state.h"
 #include "model/record.h"
 
 namespace forestall::exports {
+
+// What annotations forestall.dev/... of pods do on this node.
+struct AnnotationCounts {
+  static constexpr std::size_t kProblemsMax = 16;
+
+  std::size_t annotated = 0;   // protected by one
+  std::optional<Bytes> usage;  // of these; nullopt: not read yet
+  std::size_t preferred = 0;
+  std::size_t avoided = 0;
+  std::vector<PodAnnotationProblem> problems = {};
+  std::size_t problems_left_out = 0;
+
+  friend bool operator==(const AnnotationCounts&, const AnnotationCounts&) = default;
+};
 
 // Where the facts of the known pods come from: how far decisions rest on inference.
 struct PodFactCounts {
   std::size_t known = 0;            // declared by Kubernetes or an operator
   std::size_t inferred = 0;         // inferred from the node, the priority unknown
   std::size_t may_be_critical = 0;  // of those: protected, because they may be critical
+  AnnotationCounts annotations = {};
 
   friend bool operator==(const PodFactCounts&, const PodFactCounts&) = default;
 };

@@ -88,6 +88,27 @@ v1::ThresholdDistance distance(const Evidence& evidence, std::optional<double> s
   return out;
 }
 
+v1::PodFactCounts to_proto(const exports::PodFactCounts& counts) {
+  v1::PodFactCounts out;
+  out.set_known(counts.known);
+  out.set_inferred(counts.inferred);
+  out.set_may_be_critical(counts.may_be_critical);
+  const exports::AnnotationCounts& annotations = counts.annotations;
+  out.set_annotated(annotations.annotated);
+  if (annotations.usage) out.set_annotated_usage_bytes(annotations.usage->count);
+  out.set_preferred(annotations.preferred);
+  out.set_avoided(annotations.avoided);
+  for (const PodAnnotationProblem& each : annotations.problems) {
+    v1::PodAnnotationProblem& problem = *out.add_annotation_problems();
+    problem.set_pod(text::to_utf8(each.pod));
+    problem.set_annotation(std::string(each.annotation));
+    problem.set_value(text::to_utf8(each.value));
+    problem.set_problem(std::string(each.problem));
+  }
+  out.set_annotation_problems_left_out(annotations.problems_left_out);
+  return out;
+}
+
 v1::NextVictim to_proto(const NextVictim& next, MonotonicTime now) {
   v1::NextVictim out;
   out.set_subject(text::to_utf8(next.subject));
@@ -113,9 +134,7 @@ void add_status(const exports::Status& status, MonotonicTime now, v1::AgentStatu
     *out.add_conditions() = messages::to_proto(each);
   }
   if (status.next_evaluation) {
-    out.mutable_pods()->set_known(status.pods.known);
-    out.mutable_pods()->set_inferred(status.pods.inferred);
-    out.mutable_pods()->set_may_be_critical(status.pods.may_be_critical);
+    *out.mutable_pods() = to_proto(status.pods);
   }
   for (const auto& each : status.decisions) *out.add_decisions() = to_proto(each);
   for (const auto& each : status.rulesets) *out.add_rulesets() = to_proto(each, now);

@@ -30,6 +30,7 @@
 #include "bpf/lib/node.bpf.h"
 #include "bpf/lib/signal.bpf.h"
 #include "bpf/lib/standing.bpf.h"
+#include "bpf/lib/turn.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -112,10 +113,11 @@ static __always_inline int may_fire(const struct abi_guard_list* list,
 }
 
 /* Whether this caller's crossing is the one that counts; `seen` firings before it. */
-static __always_inline int fires(struct abi_guard_slot* slot, struct guard_state* state,
-                                 __u64 generation, __u64 seen, __u64 usage) {
+static __always_inline int fires(__u32 index, struct abi_guard_slot* slot,
+                                 struct guard_state* state, __u64 generation, __u64 seen,
+                                 __u64 usage) {
   if (in_force_ordered(slot) != generation ||
-      __sync_val_compare_and_swap(&slot->firings, seen, seen + 1) != seen)
+      __sync_val_compare_and_swap(&slot->firings, seen, seen + 1) != seen || !begin_kill(index))
     return 0;
   state->crossed_ns = bpf_ktime_get_ns();
   state->crossed_boot_ns = bpf_ktime_get_boot_ns();
@@ -162,7 +164,7 @@ static __always_inline __u64 choose_and_begin(struct abi_guard_slot* slot,
   group = choose_standing(generation & 1, list->workload_count, list->by_growth,
                           above(usage, list->usage));
   if (group >= 0) {
-    if (fires(slot, state, generation, seen, usage)) {
+    if (fires(index, slot, state, generation, seen, usage)) {
       cross(index, generation, hook);
       /* After the count of crossings: userspace postpones, then reads that count. One of the two
        * finds the other. */
@@ -201,7 +203,7 @@ static __always_inline __u64 check_at(__u32 index, struct abi_guard_slot* slot,
   due = now + CHECK_NS_MIN;
   if (index == ABI_GUARD_STANDING) {
     due = choose_and_begin(slot, state, generation, seen, usage, hook);
-  } else if (fires(slot, state, generation, seen, usage)) {
+  } else if (fires(index, slot, state, generation, seen, usage)) {
     if (begin(index, generation, hook, cross(index, generation, hook)))
       shoot(index, generation, hook, 0);
   }
@@ -265,7 +267,7 @@ __noinline __u64 check(__u32 index, __u64 now, __u32 hook) {
   struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
   struct abi_guard_list* list;
   __u64 generation, shooting, not_before;
-  int expired;
+  int expired, turn;
 
   if (!slot || !state) return 0;
   generation = in_force(slot);
@@ -273,12 +275,16 @@ __noinline __u64 check(__u32 index, __u64 now, __u32 hook) {
   if (!generation && !shooting) return 0;
   generation = in_force_ordered(slot); /* the list is read after this */
   list = &slot->banks[generation & 1];
-  expired = !generation || list->generation != generation || list->expires_ns <= now;
+  turn = whose_turn();
+  expired =
+      turn == TURN_PAST || !generation || list->generation != generation || list->expires_ns <= now;
   if (shooting && (expired || shooting != generation)) {
     cease(index, shooting, hook, 1);
     return expired ? 0 : now + CHECK_NS_MIN;
   }
   if (expired) return 0;
+  /* The clocks go on: the turn comes without another start. */
+  if (turn == TURN_TO_COME) return now + CHECK_NS_MAX;
   if (shooting) {
     if (index == ABI_GUARD_STANDING) {
       go_on_standing(slot, state, generation, now, hook);

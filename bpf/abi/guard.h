@@ -93,6 +93,29 @@ struct abi_guard_slot {
   struct abi_guard_list banks[2];
 };
 
+/*
+ * The turn: which guard of this host may fire. A guard can outlive its agent, so the next agent's
+ * guard may be in force at the same time. Both share this one entry, which fires for a crossing at
+ * most once: the programs count a crossing in the word that names the holder.
+ *
+ * Programs and agents of different builds share it, so it never changes. A different layout needs
+ * another name of the map, and the agent then removes what it cannot read.
+ */
+struct abi_guard_turn {
+  __u64 holder; /* upper half: number of the guard that may fire; lower half: crossings so far */
+  /* Slots with a kill that is not over, by bit; of the guards with even and with odd numbers. */
+  __u64 busy[2];
+  __u64 crossed_ns; /* CLOCK_MONOTONIC, of the last crossing */
+  /* Only the holder's userspace writes these; people read them. */
+  __u64 expires_ns; /* CLOCK_MONOTONIC, of its standing list; 0: there is none */
+  __u32 agent;      /* its pid, in the initial pid namespace */
+  __u32 pad;
+};
+/* Of the reports in the ring. Increase it with every change of abi_guard_report or
+ * abi_guard_victim, in layout or in meaning: the next agent reads only the reports of its layout.
+ */
+#define ABI_GUARD_REPORTS 1
+
 /* Result for one victim, or for a crossing as a whole. */
 enum abi_guard_report_kind {
   ABI_GUARD_CROSSED = 1, /* usage reached the line; reported before any signal is sent */
@@ -176,6 +199,7 @@ ABI_ASSERT(sizeof(struct abi_guard_list) == 72 + 32 * ABI_GUARD_VICTIMS,
            "abi_guard_list has no hidden padding");
 ABI_ASSERT(sizeof(struct abi_standing_workload) == 48, "abi_standing_workload has no padding");
 ABI_ASSERT(sizeof(struct abi_guard_report) == 144, "abi_guard_report has no hidden padding");
+ABI_ASSERT(sizeof(struct abi_guard_turn) == 48, "abi_guard_turn never changes");
 ABI_ASSERT(sizeof(struct abi_guard_sample) == 32, "abi_guard_sample has no hidden padding");
 
 #endif

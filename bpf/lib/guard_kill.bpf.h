@@ -11,6 +11,7 @@
 #include "bpf/lib/guard_usage.bpf.h"
 #include "bpf/lib/signal.bpf.h"
 #include "bpf/lib/standing.bpf.h"
+#include "bpf/lib/turn.bpf.h"
 #include "bpf/lib/unknown.bpf.h"
 
 struct {
@@ -177,6 +178,7 @@ __noinline int cease(__u32 index, __u64 generation, __u32 hook, __u32 given_up) 
   if (__sync_val_compare_and_swap(&state->shooting, generation, 0) != generation) return 0;
   __sync_fetch_and_and(&pending, ~(1U << (index & 31)));
   if (given_up) report(state, &volley, ABI_GUARD_GIVEN_UP, ABI_GUARD_BY_NONE, 0);
+  end_kill(index);
   return 0;
 }
 
@@ -252,6 +254,7 @@ __noinline int begin(__u32 index, __u64 generation, __u32 hook, int group) {
     __u32 kind = group == -3 ? ABI_GUARD_GIVEN_UP : ABI_GUARD_NO_VICTIM;
 
     report(state, &volley, kind, ABI_GUARD_BY_NONE, 0);
+    end_kill(index);
     return 0;
   }
   if (index != ABI_GUARD_STANDING) postpone_standing(state->crossed_ns + AFTER_REGULAR_NS);

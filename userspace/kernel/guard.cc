@@ -16,10 +16,13 @@
 #include <utility>
 
 #include "base/job_thread.h"
+#include "bpf/abi/watch.h"
 #include "kernel/bpf_counters.h"
 #include "kernel/bpf_host.h"
 #include "kernel/bpf_log.h"
 #include "kernel/bpf_run.h"
+#include "kernel/guard_object.h"
+#include "kernel/guard_succession.h"
 #include "kernel/mapped_guard_lists.h"
 #include "kernel/relocation_types.h"
 #include "kernel/scheduling.h"
@@ -27,41 +30,16 @@
 namespace forestall::kernel {
 namespace {
 
-using GuardSkeleton = std::unique_ptr<forestall_guard, BpfDeleter<&forestall_guard::destroy>>;
-
 __u64 amount(Bytes bytes, std::int64_t at_least = 0) {
   return static_cast<__u64>(std::max(bytes.count, at_least));
-}
-
-struct Opened {
-  GuardSkeleton skeleton;
-  std::string refusal;  // set if there is no skeleton
-  int code = 0;
-};
-
-Opened open_and_load(const RelocationTypes& types, bool charge_hook) {
-  const BpfLog log;
-  LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = types.path());
-  GuardSkeleton skeleton(forestall_guard__open_opts(&options));
-  if (!skeleton) return {nullptr, "open the BPF object of the guard", errno};
-  skeleton->rodata->page_shift = page_shift();
-  skeleton->rodata->fill_bytes_per_us = fastest_fill_bytes_per_us();
-  skeleton->rodata->agent_tgid = ::getpid();
-  bpf_program__set_autoload(skeleton->progs.guard_charge, charge_hook);
-  const std::size_t cpus = possible_numbers("/sys/devices/system/cpu/possible").size();
-  const auto clocks = std::clamp<std::size_t>(cpus, 1, ABI_GUARD_CPUS);
-  bpf_map__set_max_entries(skeleton->maps.guard_clocks, static_cast<__u32>(clocks));
-  const int failure = forestall_guard__load(skeleton.get());
-  if (failure == 0) return {std::move(skeleton), {}, 0};
-  return {nullptr, "load the BPF object of the guard: " + summarize_bpf_log(log.text()), -failure};
 }
 
 }  // namespace
 
 class GuardPrograms::Loaded {
  public:
-  explicit Loaded(GuardSkeleton object, bool charge_hook)
-      : skeleton(std::move(object)), with_charges_(charge_hook) {}
+  Loaded(GuardSkeleton object, GuardSuccession follows, bool charge_hook)
+      : skeleton(std::move(object)), succession(std::move(follows)), with_charges_(charge_hook) {}
 
   Result<void> start();
   Result<std::vector<std::size_t>> arm(std::span<const GuardList> lists);
@@ -70,7 +48,8 @@ class GuardPrograms::Loaded {
   Result<void> stand(const StandingGuardList& list);
   void withdraw_standing();
   [[nodiscard]] bool standing_has_fired() const;
-  void drain(const std::function<void(const abi_guard_report&)>& visit);
+  void drain(const Visit& visit, const Visit& visit_former);
+  [[nodiscard]] bool take_over(MonotonicTime now);
   Result<abi_guard_victim> identify(pid_t pid, CgroupId workload);
   Result<GuardMemcg> memcg_of(int fd, CgroupId cgroup) const;
   [[nodiscard]] std::optional<std::size_t> slot_of(CgroupId subject) const;
@@ -79,6 +58,7 @@ class GuardPrograms::Loaded {
   [[nodiscard]] const std::optional<Error>& clock_problem() const { return clock_problem_; }
 
   GuardSkeleton skeleton;
+  GuardSuccession succession;
   std::string evidence;
   bool reaches_others = false;
   BpfRing ring;
@@ -91,6 +71,8 @@ class GuardPrograms::Loaded {
   };
 
   Result<void> attach();
+  Result<void> keep();
+  Result<void> open_rings();
   [[nodiscard]] std::optional<std::size_t> take_slot(const GuardList& list);
   [[nodiscard]] bool resolve(int fd, CgroupId cgroup, std::size_t slot) const;
   Result<void> resolve_standing(const StandingGuardList& list) const;
@@ -108,7 +90,8 @@ class GuardPrograms::Loaded {
   std::map<std::uint64_t, __u32> protected_;  // as in the BPF map
   std::optional<MappedLists> mapped_;
   std::uint64_t dropped_ = 0;  // dropped reports that drain() has handled
-  const std::function<void(const abi_guard_report&)>* visit_ = nullptr;
+  const Visit* visit_ = nullptr;
+  const Visit* visit_former_ = nullptr;
   // For the starter: the running clocks too, which may be at the long pace of the standing list.
   std::atomic<bool> restart_all_{false};
   MonotonicTime regular_until_;               // when the last regular list expires
@@ -141,19 +124,53 @@ Result<void> GuardPrograms::Loaded::start() {
   if (cpus_.empty()) cpus_ = {0};
   if (cpus_.size() > ABI_GUARD_CPUS) cpus_.resize(ABI_GUARD_CPUS);
   mapped_.emplace(TRY(MappedLists::map(*skeleton)));
+  TRY(open_rings());
+  const int found = TRY(run_program(skeleton->progs.guard_setup));
+  if (found == 1) return error("BPF guard: the root memory cgroup was not found");
+  reaches_others = TRY(run_program(skeleton->progs.guard_reach)) == 1;
+  starter_ = TRY(base::JobThread::create("guard-clocks", [this] { start_clocks(); }));
+  TRY(attach());
+  return keep();
+}
+
+Result<void> GuardPrograms::Loaded::open_rings() {
   const auto visit = [](void* self, void* record, std::size_t size) {
     if (size >= sizeof(abi_guard_report)) {
       static_cast<Loaded*>(self)->note(*static_cast<const abi_guard_report*>(record));
     }
     return 0;
   };
+  const auto visit_former = [](void* self, void* record, std::size_t size) {
+    const Visit* visits = static_cast<Loaded*>(self)->visit_former_;
+    if (size >= sizeof(abi_guard_report) && visits != nullptr && *visits) {
+      (*visits)(*static_cast<const abi_guard_report*>(record));
+    }
+    return 0;
+  };
   ring.reset(ring_buffer__new(bpf_map__fd(skeleton->maps.ring), visit, this, nullptr));
   if (!ring) return errno_error("ring_buffer__new", "BPF map ring of the guard");
-  const int found = TRY(run_program(skeleton->progs.guard_setup));
-  if (found == 1) return error("BPF guard: the root memory cgroup was not found");
-  reaches_others = TRY(run_program(skeleton->progs.guard_reach)) == 1;
-  starter_ = TRY(base::JobThread::create("guard-clocks", [this] { start_clocks(); }));
-  return attach();
+  for (const int former : succession.rings()) {
+    if (ring_buffer__add(ring.get(), former, visit_former, this) != 0) {
+      return errno_error("ring_buffer__add", "BPF map ring of the former guard");
+    }
+  }
+  return {};
+}
+
+// The clocks' map has the timers, and their programs with every map that these use.
+Result<void> GuardPrograms::Loaded::keep() {
+  const auto& maps = skeleton->maps;
+  const auto& links = skeleton->links;
+  std::vector<GuardSuccession::Object> objects{{"clocks", bpf_map__fd(maps.guard_clocks)},
+                                               {"ring", bpf_map__fd(maps.ring)}};
+  const std::pair<const char*, const bpf_link*> hooks[] = {
+      {"memcg-reclaim", links.guard_memcg_reclaim},
+      {"direct-reclaim", links.guard_direct_reclaim},
+      {"charges", links.guard_charge}};
+  for (const auto& [name, link] : hooks) {
+    if (link != nullptr) objects.push_back({name, bpf_link__fd(link)});
+  }
+  return succession.begin(bpf_map__fd(maps.guard_turn), objects);
 }
 
 // ---- clocks ----
@@ -326,6 +343,7 @@ Result<void> GuardPrograms::Loaded::stand(const StandingGuardList& list) {
   fresh.workload_count =
       static_cast<__u32>(std::min<std::size_t>(list.workloads.size(), ABI_STANDING_WORKLOADS));
   mapped_->publish(fresh, list);
+  succession.set_expiry(list.expires);
   start_stopped_clocks();
   return {};
 }
@@ -341,6 +359,15 @@ Result<void> GuardPrograms::Loaded::resolve_standing(const StandingGuardList& li
 
 void GuardPrograms::Loaded::withdraw_standing() {
   release(ABI_GUARD_STANDING);
+  succession.set_expiry(std::nullopt);
+}
+
+// Clocks that had no list to wait for have stopped.
+bool GuardPrograms::Loaded::take_over(MonotonicTime now) {
+  if (!succession.waits()) return true;
+  if (!succession.take_over(now)) return false;
+  if (armed()) start_stopped_clocks();
+  return true;
 }
 
 bool GuardPrograms::Loaded::standing_has_fired() const {
@@ -370,6 +397,7 @@ Result<void> GuardPrograms::Loaded::protect(std::span<const GuardProtected> grou
 
 void GuardPrograms::Loaded::disarm() {
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) release(slot);
+  succession.set_expiry(std::nullopt);
 }
 
 bool GuardPrograms::Loaded::armed() const {
@@ -388,14 +416,15 @@ void GuardPrograms::Loaded::note(const abi_guard_report& report) {
   if (visit_ != nullptr && *visit_) (*visit_)(report);
 }
 
-void GuardPrograms::Loaded::drain(const std::function<void(const abi_guard_report&)>& visit) {
+void GuardPrograms::Loaded::drain(const Visit& visit, const Visit& visit_former) {
   // Read before the ring: the next call handles reports that are dropped from here on.
   const std::uint64_t dropped = __atomic_load_n(&skeleton->bss->counts.dropped, __ATOMIC_ACQUIRE);
   std::array<std::uint64_t, ABI_GUARD_SLOTS> firings{};
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) firings[slot] = mapped_->firings(slot);
   visit_ = &visit;
+  visit_former_ = &visit_former;
   ring_buffer__consume(ring.get());
-  visit_ = nullptr;
+  visit_ = visit_former_ = nullptr;
   if (dropped == dropped_) return;
   // The report of a crossing may be lost; its slot must not stay spent.
   dropped_ = dropped;
@@ -425,12 +454,15 @@ Result<std::unique_ptr<GuardPrograms>> GuardPrograms::load(const GuardOptions& o
   TRY(require_initial_pid_namespace());
   const RelocationTypes relocation_types(types, forestall_guard__elf_bytes);
   const bool try_charges = options.charge_hook && types.has_function("page_counter_try_charge");
-  Opened opened = open_and_load(relocation_types, try_charges);
+  GuardSuccession succession = GuardSuccession::find(options.store);
+  LoadedGuardObject opened = load_guard_object(relocation_types, succession, try_charges);
   const bool with_charges = opened.skeleton && try_charges;
   // A kernel may refuse fexit and permit the rest.
-  if (!opened.skeleton && try_charges) opened = open_and_load(relocation_types, false);
+  if (!opened.skeleton && try_charges)
+    opened = load_guard_object(relocation_types, succession, false);
   if (!opened.skeleton) return Error{opened.code, opened.refusal};
-  auto loaded = std::make_unique<Loaded>(std::move(opened.skeleton), with_charges);
+  auto loaded =
+      std::make_unique<Loaded>(std::move(opened.skeleton), std::move(succession), with_charges);
   TRY(loaded->start());
   return std::unique_ptr<GuardPrograms>(new GuardPrograms(std::move(loaded)));
 }
@@ -488,8 +520,28 @@ int GuardPrograms::fd() const {
   return ring_buffer__epoll_fd(loaded_->ring.get());
 }
 
-void GuardPrograms::drain(const std::function<void(const abi_guard_report&)>& visit) {
-  loaded_->drain(visit);
+void GuardPrograms::drain(const Visit& visit, const Visit& visit_former) {
+  loaded_->drain(visit, visit_former);
+}
+
+bool GuardPrograms::outlives_process() const {
+  return loaded_->succession.keeps();
+}
+
+const std::string& GuardPrograms::store_problem() const {
+  return loaded_->succession.problem();
+}
+
+bool GuardPrograms::waits() const {
+  return loaded_->succession.waits();
+}
+
+bool GuardPrograms::take_over(MonotonicTime now) {
+  return loaded_->take_over(now);
+}
+
+std::uint64_t GuardPrograms::crossings() const {
+  return loaded_->succession.crossings();
 }
 
 Result<void> GuardPrograms::evaluate() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The guard's BPF object: loads it, publishes lists of approved victims and reads its reports.
 //
-// Nothing is pinned: the programs end with this process. While the process is stopped they stay,
-// and the expiry of each list disarms them.
+// The programs end with this process, unless a GuardStore keeps them. While the process is stopped,
+// and after it in a store, the expiry of each list disarms them.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "bpf/abi/guard.h"
+#include "kernel/guard_store.h"
 #include "kernel/kernel_types.h"
 #include "model/bpf_counter.h"
 #include "model/ids.h"
@@ -79,6 +80,9 @@ struct GuardMemcg {
 struct GuardOptions {
   // Whether to try fexit/page_counter_try_charge as one more hook that sends signals.
   bool charge_hook = true;
+  // Keeps this guard after its process, and has what former ones left. Null: there is none. The
+  // caller owns it and outlives the guard.
+  GuardStore* store = nullptr;
 };
 
 // Thread rule: one thread at a time. No call waits: a separate thread starts the clocks, because it
@@ -127,9 +131,21 @@ class GuardPrograms {
   // Whether any list is in force, expired or not.
   [[nodiscard]] bool armed() const;
 
-  // Polls readable if there are reports to drain.
+  // Whether a store keeps it after its process.
+  [[nodiscard]] bool outlives_process() const;
+  // Why it does although there is a store, or what could not be kept or removed; empty: nothing.
+  [[nodiscard]] const std::string& store_problem() const;
+  // Whether a former guard is still in force. Until take_over() no list of this guard fires.
+  [[nodiscard]] bool waits() const;
+  // Ends the former guard; the lists in force fire from then on. False: it has fired, and its
+  // reports are to be drained first, or its kill is not over.
+  [[nodiscard]] bool take_over(MonotonicTime now);
+
+  using Visit = std::function<void(const abi_guard_report&)>;
+  // Polls readable if there are reports to drain, of former guards, too. Those are lost without
+  // `visit_former`.
   [[nodiscard]] int fd() const;
-  void drain(const std::function<void(const abi_guard_report&)>& visit);
+  void drain(const Visit& visit, const Visit& visit_former = {});
 
   // Runs one round of the programs in this thread: pending signals are sent. For tests.
   [[nodiscard]] Result<void> evaluate();
@@ -137,6 +153,8 @@ class GuardPrograms {
   [[nodiscard]] Result<GuardUsage> usage(CgroupId subject) const;
   // The programs' counters. Any thread.
   [[nodiscard]] abi_guard_counts counts() const;
+  // Crossings that fired, those of former guards included. Any thread.
+  [[nodiscard]] std::uint64_t crossings() const;
   // All of counts() and the failures of bpf/lib, by name. Any thread.
   [[nodiscard]] Result<std::vector<BpfCounter>> counters_by_name() const;
   // Number of CPUs with a running clock.

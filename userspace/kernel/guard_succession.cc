@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/guard_succession.h"
+
+#include <bpf/bpf.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+#include <set>
+
+#include "base/parse.h"
+#include "model/duration.h"
+
+namespace forestall::kernel {
+namespace {
+
+constexpr std::string_view kTurn = "turn";
+constexpr std::string_view kTurnName = "guard-turn";
+// Objects that hold a guard's programs, besides the map of its clocks.
+constexpr std::array<std::string_view, 3> kLinks{"memcg-reclaim", "direct-reclaim", "charges"};
+
+std::uint32_t holder_of(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word >> 32);
+}
+
+std::string name_of(std::uint32_t number, std::string_view object) {
+  return fmt::format("guard-{}-{}-{}", number, ABI_GUARD_REPORTS, object);
+}
+
+std::optional<bpf_map_info> map_info(int fd) {
+  bpf_map_info info{};
+  __u32 size = sizeof(info);
+  if (bpf_object_kind(fd) != "bpf-map") return std::nullopt;
+  if (bpf_obj_get_info_by_fd(fd, &info, &size) != 0) return std::nullopt;
+  return info;
+}
+
+// Whether this build can read it. A later build may have another layout.
+bool is_readable_turn(int fd) {
+  const auto info = map_info(fd);
+  return info && info->type == BPF_MAP_TYPE_ARRAY && info->key_size == sizeof(__u32) &&
+         info->value_size == sizeof(abi_guard_turn) && info->max_entries == 1 &&
+         (info->map_flags & BPF_F_MMAPABLE) != 0;
+}
+
+// A page of a ring: the first has the position of its reader, the second that of its writers.
+std::optional<std::uint64_t> ring_position(int fd, int page) {
+  const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd,
+                         static_cast<off_t>(size) * static_cast<off_t>(page));
+  if (address == MAP_FAILED) return std::nullopt;
+  const std::uint64_t position =
+      __atomic_load_n(static_cast<const std::uint64_t*>(address), __ATOMIC_SEQ_CST);
+  ::munmap(address, size);
+  return position;
+}
+
+bool is_ring(const KeptObject& object) {
+  const auto name = parse_guard_object(object.name);
+  return name && name->object == "ring";
+}
+
+}  // namespace
+
+std::string bpf_object_kind(int fd) {
+  std::array<char, 64> target{};
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t length = ::readlink(link.c_str(), target.data(), target.size());
+  constexpr std::string_view kPrefix = "anon_inode:";
+  if (length <= 0) return {};
+  std::string_view text(target.data(), static_cast<std::size_t>(length));
+  if (!text.starts_with(kPrefix)) return {};
+  text.remove_prefix(kPrefix.size());
+  // Some kernels print the name in brackets.
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  return std::string(text.starts_with("bpf") ? text : "");
+}
+
+std::optional<GuardObjectName> parse_guard_object(std::string_view name) {
+  if (name == kTurnName) return GuardObjectName{0, 0, std::string(kTurn)};
+  if (next_field(name, '-') != "guard") return std::nullopt;
+  const auto number = parse_u64(next_field(name, '-'));
+  const auto layout = parse_u64(next_field(name, '-'));
+  constexpr std::uint64_t kMax = std::numeric_limits<std::uint32_t>::max();
+  if (!number || !layout || *number == 0 || *number > kMax || *layout > kMax) return std::nullopt;
+  const bool known =
+      name == "clocks" || name == "ring" || std::ranges::find(kLinks, name) != kLinks.end();
+  if (!known) return std::nullopt;
+  return GuardObjectName{static_cast<std::uint32_t>(*number), static_cast<std::uint32_t>(*layout),
+                         std::string(name)};
+}
+
+bool is_guard_object(std::string_view name, int fd) {
+  const auto parsed = parse_guard_object(name);
+  if (std::ranges::find(kLinks, parsed->object) != kLinks.end()) {
+    const std::string kind = bpf_object_kind(fd);
+    return kind == "bpf_link" || kind == "bpf-link";
+  }
+  const auto info = map_info(fd);
+  if (!info) return false;
+  const std::string_view found(info->name);
+  if (parsed->object == "ring") return info->type == BPF_MAP_TYPE_RINGBUF && found == "ring";
+  return info->type == BPF_MAP_TYPE_ARRAY &&
+         found == (parsed->object == kTurn ? "guard_turn" : "guard_clocks");
+}
+
+GuardSuccession GuardSuccession::find(GuardStore* store) {
+  GuardSuccession found;
+  if (store == nullptr) return found;
+  auto kept = store->kept();
+  if (!kept) {
+    found.problem_ = kept.error().text();
+    return found;
+  }
+  found.store_ = store;
+  for (KeptObject& object : *kept) {
+    if (object.name == kTurnName) {
+      found.former_turn_ = std::move(object);
+      continue;
+    }
+    const GuardObjectName name = *parse_guard_object(object.name);
+    found.number_ = std::max(found.number_, name.number + 1);
+    if (name.object == "ring" && name.layout != ABI_GUARD_REPORTS) {
+      found.fail(
+          Error{0, fmt::format("a former guard has reports of layout {}, this agent reads {}: "
+                               "its kills have no record",
+                               name.layout, ABI_GUARD_REPORTS)});
+    }
+    found.former_.push_back(std::move(object));
+  }
+  if (!found.former_turn_ || is_readable_turn(found.former_turn_->fd.get())) return found;
+  // It is that of a build whose guards this one cannot follow: they end before this one begins.
+  found.drop_former();
+  found.drop(std::string(kTurnName));
+  found.former_turn_.reset();
+  return found;
+}
+
+int GuardSuccession::turn() const {
+  return former_turn_ ? former_turn_->fd.get() : -1;
+}
+
+void GuardSuccession::fail(const Error& problem) {
+  if (problem_.empty()) problem_ = problem.text();
+}
+
+void GuardSuccession::drop(const std::string& name) {
+  if (const auto dropped = store_->drop(name); !dropped) fail(dropped.error());
+}
+
+void GuardSuccession::drop_former() {
+  for (const KeptObject& object : former_) drop(object.name);
+  former_.clear();
+}
+
+Result<void> GuardSuccession::begin(int turn, std::span<const Object> objects) {
+  turn_.emplace(TRY(MappedArray<abi_guard_turn>::map(turn, 1, "BPF map guard_turn")));
+  const std::uint64_t word = __atomic_load_n(&turn_->data()->holder, __ATOMIC_SEQ_CST);
+  // Others never had the turn: their agents ended before they took it.
+  std::erase_if(former_, [&](const KeptObject& object) {
+    if (parse_guard_object(object.name)->number == holder_of(word)) return false;
+    drop(object.name);
+    return true;
+  });
+  if (store_ != nullptr && !former_turn_) {
+    if (auto kept = store_->keep(std::string(kTurnName), turn); !kept) {
+      fail(kept.error());
+      store_ = nullptr;
+    }
+  }
+  for (const Object& object : objects) {
+    if (store_ == nullptr) break;
+    const auto kept = store_->keep(name_of(number_, object.name), object.fd);
+    if (!kept) fail(kept.error());
+  }
+  if (former_.empty()) {
+    __atomic_store_n(&turn_->data()->holder, std::uint64_t{number_} << 32 | (word & 0xffffffff),
+                     __ATOMIC_SEQ_CST);
+    note_holder();
+  }
+  return {};
+}
+
+void GuardSuccession::note_holder() {
+  taken_ = true;
+  __atomic_store_n(&turn_->data()->agent, static_cast<__u32>(::getpid()), __ATOMIC_SEQ_CST);
+  set_expiry(expires_);
+}
+
+void GuardSuccession::set_expiry(std::optional<MonotonicTime> expires) {
+  expires_ = expires;
+  if (!taken_) return;
+  const auto ns = expires ? static_cast<__u64>(std::max<std::int64_t>(to_ns(*expires), 0)) : 0;
+  __atomic_store_n(&turn_->data()->expires_ns, ns, __ATOMIC_SEQ_CST);
+}
+
+std::vector<int> GuardSuccession::rings() const {
+  std::vector<int> rings;
+  for (const KeptObject& object : former_) {
+    if (is_ring(object) && parse_guard_object(object.name)->layout == ABI_GUARD_REPORTS) {
+      rings.push_back(object.fd.get());
+    }
+  }
+  return rings;
+}
+
+bool GuardSuccession::has_unread_reports() const {
+  return std::ranges::any_of(rings(), [](int ring) {
+    const auto read = ring_position(ring, 0);
+    const auto written = ring_position(ring, 1);
+    return read && written && *read < *written;
+  });
+}
+
+// The word is read first. A crossing after that changes it, and the exchange fails; a crossing
+// before it has a kill that is not over, or its reports are in the ring.
+bool GuardSuccession::take_over(MonotonicTime now) {
+  if (taken_) return true;
+  abi_guard_turn& turn = *turn_->data();
+  __u64 word = __atomic_load_n(&turn.holder, __ATOMIC_SEQ_CST);
+  const std::uint64_t busy = __atomic_load_n(&turn.busy[holder_of(word) % 2], __ATOMIC_SEQ_CST);
+  if (busy != 0) {
+    if (!busy_since_) busy_since_ = now;
+    if (now - *busy_since_ < kBusyMax) return false;
+  }
+  if (has_unread_reports()) return false;
+  const __u64 mine = __u64{number_} << 32 | (word & 0xffffffff);
+  if (!__atomic_compare_exchange_n(&turn.holder, &word, mine, false, __ATOMIC_SEQ_CST,
+                                   __ATOMIC_SEQ_CST)) {
+    return false;
+  }
+  note_holder();
+  drop_former();
+  return true;
+}
+
+std::uint32_t GuardSuccession::crossings() const {
+  return static_cast<std::uint32_t>(__atomic_load_n(&turn_->data()->holder, __ATOMIC_SEQ_CST));
+}
+
+Result<std::size_t> drop_former_guards(GuardStore& store) {
+  const std::vector<KeptObject> kept = TRY(store.kept());
+  for (const KeptObject& object : kept) TRY(store.drop(object.name));
+  return kept.size();
+}
+
+Result<std::vector<std::string>> describe_kept_guards(GuardStore& store, MonotonicTime now) {
+  std::set<std::uint32_t> numbers;
+  std::optional<abi_guard_turn> turn;
+  for (const KeptObject& object : TRY(store.kept())) {
+    const auto name = parse_guard_object(object.name);
+    if (name->number != 0) numbers.insert(name->number);
+    if (name->number != 0 || !is_readable_turn(object.fd.get())) continue;
+    const __u32 key = 0;
+    abi_guard_turn value{};
+    if (bpf_map_lookup_elem(object.fd.get(), &key, &value) != 0) {
+      return errno_error("bpf_map_lookup_elem", object.name);
+    }
+    turn = value;
+  }
+  std::vector<std::string> lines;
+  for (const std::uint32_t number : numbers) {
+    std::string line = fmt::format("guard {}", number);
+    if (!turn || holder_of(turn->holder) != number) {
+      lines.push_back(line + " cannot fire; the next agent removes it");
+      continue;
+    }
+    const auto left = from_ns(static_cast<std::int64_t>(turn->expires_ns)) - now;
+    line += turn->expires_ns == 0 || left <= Duration::zero()
+                ? std::string(" has no standing list in force")
+                : fmt::format(" has a standing list for {} more", forestall::to_string(left));
+    lines.push_back(line + fmt::format("; loaded by the agent with pid {}", turn->agent));
+  }
+  return lines;
+}
+
+}  // namespace forestall::kernel

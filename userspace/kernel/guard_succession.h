@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// A guard that outlives its agent, and the one that follows it (bpf/abi/guard.h, the turn).
+//
+// An agent keeps its guard's objects in a GuardStore. The next agent finds them there, loads its
+// own guard with the same turn, and takes the turn when its own list is in force. Only then it
+// drops the objects, which ends the former guard. No crossing lies between the two, and none fires
+// both.
+#pragma once
+
+#include <bpf/libbpf.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "bpf/abi/guard.h"
+#include "kernel/guard_store.h"
+#include "kernel/mapped_array.h"
+
+namespace forestall::kernel {
+
+// A name in a store: "guard-turn", or "guard-NUMBER-LAYOUT-OBJECT".
+struct GuardObjectName {
+  std::uint32_t number = 0;  // of the guard; 0: the turn
+  std::uint32_t layout = 0;  // ABI_GUARD_REPORTS of its build
+  std::string object;        // "turn", "clocks", "ring", or a link
+};
+[[nodiscard]] std::optional<GuardObjectName> parse_guard_object(std::string_view name);
+// Whether the descriptor is an object of that name. REQUIRES: the name can be parsed.
+[[nodiscard]] bool is_guard_object(std::string_view name, int fd);
+
+// Thread rule: one thread at a time, except crossings().
+class GuardSuccession {
+ public:
+  // A kill of the former guard that is not over delays take_over() for so long at most; then the
+  // exchange ends it. The loop must not wait longer for a victim that does not run.
+  static constexpr Duration kBusyMax = std::chrono::milliseconds(500);
+
+  // Reads what former guards have left. `store` null: there is none, and this guard ends with its
+  // process. A store that refuses is not used; problem() has the reason.
+  static GuardSuccession find(GuardStore* store);
+
+  // Before this guard is loaded: its number, and the turn's map; -1: a new one.
+  [[nodiscard]] std::uint32_t number() const { return number_; }
+  [[nodiscard]] int turn() const;
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+
+  struct Object {
+    std::string name;  // as in GuardObjectName::object
+    int fd = -1;
+  };
+  // Takes the turn at once if no former guard has it. Keeps the objects. REQUIRES: they are those
+  // of this guard, loaded with number() and `turn`.
+  [[nodiscard]] Result<void> begin(int turn, std::span<const Object> objects);
+
+  // Rings of former guards with reports that this build can read.
+  [[nodiscard]] std::vector<int> rings() const;
+  // Whether the store keeps this guard.
+  [[nodiscard]] bool keeps() const { return store_ != nullptr; }
+  // Whether a former guard has the turn.
+  [[nodiscard]] bool waits() const { return !taken_; }
+  // Takes the turn from the former guard and ends it. False: it has fired and its reports are to be
+  // read first, or its kill is not over. `now` bounds the wait for that.
+  [[nodiscard]] bool take_over(MonotonicTime now);
+  // Of this guard's standing list, for people; nullopt: there is none.
+  void set_expiry(std::optional<MonotonicTime> expires);
+  // Crossings of this guard and of former ones. Any thread.
+  [[nodiscard]] std::uint32_t crossings() const;
+
+ private:
+  GuardSuccession() = default;
+  [[nodiscard]] bool has_unread_reports() const;
+  void drop_former();
+  void drop(const std::string& name);
+  void fail(const Error& problem);
+  void note_holder();
+
+  GuardStore* store_ = nullptr;  // null: none, or refused
+  std::string problem_;
+  std::vector<KeptObject> former_;  // without the turn
+  std::optional<KeptObject> former_turn_;
+  std::uint32_t number_ = 1;
+  std::optional<MappedArray<abi_guard_turn>> turn_;
+  bool taken_ = false;
+  std::optional<MonotonicTime> busy_since_;
+  std::optional<MonotonicTime> expires_;
+};
+
+// Ends what former guards have left, for an agent without a guard. Returns how many objects that
+// were.
+[[nodiscard]] Result<std::size_t> drop_former_guards(GuardStore& store);
+
+// What former guards have left, for people: one line for each guard.
+[[nodiscard]] Result<std::vector<std::string>> describe_kept_guards(GuardStore& store,
+                                                                    MonotonicTime now);
+
+}  // namespace forestall::kernel

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// Guards that outlive their agent in a directory of pins, and the guard that follows them.
+#include <bpf/bpf.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "descriptor_store.h"
+#include "kernel/cgroup_tree.h"
+#include "kernel/fd_store.h"
+#include "kernel/guard.h"
+#include "kernel/guard_succession.h"
+#include "kernel/pin_directory.h"
+#include "scratch_bpffs.h"
+#include "support/child.h"
+#include "support/scratch_cgroup.h"
+
+namespace forestall::test::guard_succession_test {
+namespace {
+
+using kernel::GuardPrograms;
+using kernel::PinDirectory;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+constexpr Bytes kLine = mib(64);
+constexpr Bytes kLimit = mib(256);
+constexpr Bytes kPace = mib(2);
+
+class GuardSuccession : public ::testing::Test {
+ protected:
+  GuardSuccession() : tree_(std::move(kernel::CgroupTree::discover()).value()) {
+    scratch_.limit(scratch_.path(), kLimit);
+    pins_ = open_pins();
+  }
+
+  std::unique_ptr<PinDirectory> open_pins() {
+    auto pins = PinDirectory::open(bpffs_.pins());
+    if (!pins) throw std::runtime_error(pins.error().text());
+    return std::move(*pins);
+  }
+  std::unique_ptr<GuardPrograms> load() {
+    auto guard = GuardPrograms::load({.charge_hook = true, .store = pins_.get()});
+    if (!guard) throw std::runtime_error(guard.error().text());
+    return std::move(*guard);
+  }
+  std::string add(const std::string& name) { return scratch_.child(name); }
+
+  // A standing list of the scratch cgroup with one workload.
+  void stand(GuardPrograms& guard, const Hog& hog, const std::string& path,
+             Duration lasts = kPatience) {
+    const auto root = tree_.open(scratch_.path());
+    const auto workload = tree_.open(path);
+    ASSERT_TRUE(root.ok() && workload.ok());
+    const auto memcg = guard.memcg_of(workload->fd(), workload->id());
+    auto victim = guard.identify(hog.pid(), workload->id());
+    ASSERT_TRUE(memcg.ok() && victim.ok());
+    kernel::StandingGuardList list;
+    list.subject = root->id();
+    list.subject_fd = root->fd();
+    list.line = kLine;
+    list.usage = scratch_.usage(scratch_.path());
+    list.limit = kLimit;
+    list.expires = SystemClock().now() + lasts;
+    list.by_growth = true;
+    abi_standing_workload entry{};
+    entry.memcg = memcg->address;
+    entry.held = static_cast<__u64>(memcg->held.count);
+    entry.cgroup = workload->id().inode;
+    entry.count = 1;
+    list.workloads = {entry};
+    list.processes = {*victim};
+    const auto stood = guard.stand(list);
+    ASSERT_TRUE(stood.ok()) << stood.error().text();
+    // A thread starts the clocks.
+    const MonotonicTime give_up = SystemClock().now() + kPatience;
+    while (lasts > Duration::zero() && guard.clocks() == 0 && SystemClock().now() < give_up) {
+      ::sched_yield();
+    }
+  }
+
+  struct Kills {
+    std::vector<abi_guard_report> own;
+    std::vector<abi_guard_report> former;
+  };
+  static Kills kills_of(GuardPrograms& guard) {
+    Kills kills;
+    const auto into = [](std::vector<abi_guard_report>& list) {
+      return [&list](const abi_guard_report& report) {
+        if (report.kind == ABI_GUARD_KILLED) list.push_back(report);
+      };
+    };
+    guard.drain(into(kills.own), into(kills.former));
+    return kills;
+  }
+  static bool take_over(GuardPrograms& guard) {
+    const MonotonicTime give_up = SystemClock().now() + kPatience;
+    while (!guard.take_over(SystemClock().now())) {
+      if (SystemClock().now() > give_up) return false;
+    }
+    return true;
+  }
+  static void expect_killed(Hog& hog) {
+    ASSERT_TRUE(hog.child().wait_exit());
+    const int status = hog.child().reap();
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  }
+
+  kernel::CgroupTree tree_;
+  ScratchBpffs bpffs_;
+  ScratchCgroup scratch_;
+  std::unique_ptr<PinDirectory> pins_;
+};
+
+TEST_F(GuardSuccession, ActsAfterItsProcessAndReportsToTheNextGuard) {
+  Hog leak(scratch_, add("leak"), mib(8));
+  {
+    const auto guard = load();
+    EXPECT_TRUE(guard->outlives_process()) << guard->store_problem();
+    EXPECT_FALSE(guard->waits());
+    stand(*guard, leak, scratch_.path() + "/leak");
+  }
+  leak.leak(kLine + mib(64), kPace);
+  const pid_t pid = leak.pid();
+  expect_killed(leak);
+  EXPECT_EQ(scratch_.oom_kills(scratch_.path()), 0U);
+  const auto next = load();
+  EXPECT_TRUE(next->waits());
+  EXPECT_FALSE(next->take_over(SystemClock().now())) << "its report is not read";
+  const auto kills = kills_of(*next).former;
+  ASSERT_THAT(kills, SizeIs(1));
+  EXPECT_EQ(kills[0].victim.tgid, pid);
+  EXPECT_EQ(next->crossings(), 1U);
+  EXPECT_TRUE(take_over(*next));
+  EXPECT_FALSE(next->waits());
+  EXPECT_THAT(bpffs_.names(), Contains(StartsWith("guard-2-")));
+  EXPECT_THAT(bpffs_.names(), Each(::testing::Not(StartsWith("guard-1-"))));
+}
+
+TEST_F(GuardSuccession, OnlyTheGuardWithTheTurnFires) {
+  Hog first(scratch_, add("first"), mib(8));
+  Hog second(scratch_, add("second"), mib(8));
+  const auto former = load();
+  const auto next = load();
+  stand(*former, first, scratch_.path() + "/first");
+  stand(*next, first, scratch_.path() + "/first");
+  first.leak(kLine + mib(64), kPace);
+  expect_killed(first);
+  EXPECT_EQ(next->crossings(), 1U);
+  // The reports are in the former guard's ring, which both can read.
+  EXPECT_FALSE(next->take_over(SystemClock().now()));
+  const Kills kills = kills_of(*former);
+  EXPECT_THAT(kills.own, SizeIs(1));
+  EXPECT_THAT(kills_of(*next).own, IsEmpty());
+  stand(*former, second, scratch_.path() + "/second");
+  stand(*next, second, scratch_.path() + "/second");
+  ASSERT_TRUE(take_over(*next));
+  second.leak(kLine + mib(64), kPace);
+  expect_killed(second);
+  EXPECT_THAT(kills_of(*former).own, IsEmpty());
+  EXPECT_THAT(kills_of(*next).own, SizeIs(1));
+  EXPECT_EQ(next->crossings(), 2U);
+  EXPECT_EQ(scratch_.oom_kills(scratch_.path()), 0U);
+}
+
+// The handover is at another distance from the line in each trial.
+TEST_F(GuardSuccession, ACrossingDuringTheHandoverKillsOnce) {
+  for (int trial = 0; trial < 6; ++trial) {
+    const std::string name = "leak" + std::to_string(trial);
+    Hog leak(scratch_, add(name), mib(8));
+    const auto former = load();
+    const auto next = load();
+    stand(*former, leak, scratch_.path() + "/" + name);
+    stand(*next, leak, scratch_.path() + "/" + name);
+    leak.leak(kLine + mib(96), Bytes{256 << 10});
+    while (leak.alive() && scratch_.usage(scratch_.path()) < kLine - mib(1) + Bytes{trial << 18}) {
+    }
+    if (!next->take_over(SystemClock().now())) next->withdraw_standing();
+    expect_killed(leak);
+    // Before Linux 6.13 a crossing may be over before its victim runs: then it is given up.
+    std::map<std::uint32_t, int> reports;
+    for (GuardPrograms* guard : {former.get(), next.get()}) {
+      const auto tally = [&](const abi_guard_report& report) { ++reports[report.kind]; };
+      guard->drain(tally, tally);
+    }
+    EXPECT_EQ(reports[ABI_GUARD_KILLED], 1) << trial;
+    EXPECT_EQ(reports[ABI_GUARD_CROSSED] - reports[ABI_GUARD_GIVEN_UP], 1) << trial;
+    ASSERT_TRUE(kernel::drop_former_guards(*pins_).ok());
+  }
+  EXPECT_EQ(scratch_.oom_kills(scratch_.path()), 0U);
+}
+
+TEST_F(GuardSuccession, AnExpiredListKillsNothing) {
+  Hog leak(scratch_, add("leak"), mib(8));
+  {
+    const auto guard = load();
+    stand(*guard, leak, scratch_.path() + "/leak", Duration::zero());
+  }
+  leak.grow(kLine + mib(16));
+  ASSERT_TRUE(leak.wait_grown());
+  const auto next = load();
+  ASSERT_TRUE(next->evaluate().ok());
+  EXPECT_TRUE(leak.alive());
+  const auto described = kernel::describe_kept_guards(*pins_, SystemClock().now());
+  ASSERT_TRUE(described.ok());
+  EXPECT_THAT(*described, Contains(HasSubstr("guard 1 has no standing list in force")));
+  EXPECT_TRUE(take_over(*next));
+  EXPECT_THAT(kills_of(*next).former, IsEmpty());
+}
+
+TEST_F(GuardSuccession, AnAgentWithoutAGuardEndsTheFormerOne) {
+  Hog leak(scratch_, add("leak"), mib(8));
+  {
+    const auto guard = load();
+    stand(*guard, leak, scratch_.path() + "/leak");
+  }
+  const auto dropped = kernel::drop_former_guards(*pins_);
+  ASSERT_TRUE(dropped.ok()) << dropped.error().text();
+  EXPECT_THAT(bpffs_.names(), IsEmpty());
+  leak.grow(kLine + mib(16));
+  ASSERT_TRUE(leak.wait_grown());
+  EXPECT_TRUE(leak.alive());
+}
+
+// A map of another build: its size differs.
+TEST_F(GuardSuccession, ATurnOfAnotherLayoutIsRemovedUnread) {
+  const UniqueFd turn(bpf_map_create(BPF_MAP_TYPE_ARRAY, "guard_turn", 4, 64, 1, nullptr));
+  ASSERT_TRUE(turn);
+  ASSERT_EQ(bpf_obj_pin(turn.get(), (bpffs_.pins() + "/guard-turn").c_str()), 0);
+  const UniqueFd clocks(bpf_map_create(BPF_MAP_TYPE_ARRAY, "guard_clocks", 4, 64, 1, nullptr));
+  ASSERT_TRUE(clocks);
+  ASSERT_EQ(bpf_obj_pin(clocks.get(), (bpffs_.pins() + "/guard-7-9-clocks").c_str()), 0);
+  const auto guard = load();
+  EXPECT_FALSE(guard->waits());
+  EXPECT_TRUE(guard->outlives_process()) << guard->store_problem();
+  EXPECT_THAT(bpffs_.names(), ::testing::Not(Contains("guard-7-9-clocks")));
+  EXPECT_THAT(bpffs_.names(), Contains(StartsWith("guard-8-")));
+}
+
+// The reports of another build are not read, because their layout is unknown.
+TEST_F(GuardSuccession, ReportsOfAnotherLayoutAreNotRead) {
+  Hog leak(scratch_, add("leak"), mib(8));
+  {
+    const auto guard = load();
+    stand(*guard, leak, scratch_.path() + "/leak");
+  }
+  leak.leak(kLine + mib(64), kPace);
+  expect_killed(leak);
+  const auto pins = bpffs_.pins();
+  for (const std::string& name : bpffs_.names()) {
+    if (!name.starts_with("guard-1-1-")) continue;
+    const auto other = pins + "/guard-1-999-" + name.substr(std::string("guard-1-1-").size());
+    ASSERT_EQ(::rename((pins + "/" + name).c_str(), other.c_str()), 0);
+  }
+  const auto next = load();
+  EXPECT_THAT(next->store_problem(), HasSubstr("reports of layout 999, this agent reads 1"));
+  EXPECT_THAT(kills_of(*next).former, IsEmpty());
+  EXPECT_EQ(next->crossings(), 1U);
+  EXPECT_TRUE(take_over(*next));
+}
+
+TEST_F(GuardSuccession, ADirectoryThatOthersMayWriteIsRefused) {
+  ASSERT_EQ(::chmod(bpffs_.pins().c_str(), 0770), 0);
+  const auto pins = PinDirectory::open(bpffs_.pins());
+  ASSERT_FALSE(pins.ok());
+  EXPECT_THAT(pins.error().text(), HasSubstr("has mode 0770: other users can write to it"));
+}
+
+TEST_F(GuardSuccession, ADirectoryOfAnotherUserIsRefused) {
+  ASSERT_EQ(::chown(bpffs_.pins().c_str(), 12345, 0), 0);
+  const auto pins = PinDirectory::open(bpffs_.pins());
+  ASSERT_FALSE(pins.ok());
+  EXPECT_THAT(pins.error().text(), HasSubstr("belongs to uid 12345"));
+}
+
+TEST_F(GuardSuccession, ADirectoryOutsideOfABpffsIsRefused) {
+  const TempTree place{{"pins/", ""}};
+  const auto pins = PinDirectory::open(place / "pins");
+  ASSERT_FALSE(pins.ok());
+  EXPECT_THAT(pins.error().text(), HasSubstr("is not on a bpffs"));
+}
+
+TEST_F(GuardSuccession, ASymbolicLinkIsRefused) {
+  const TempTree place;
+  const std::string link = place / "link";
+  ASSERT_EQ(::symlink(bpffs_.pins().c_str(), link.c_str()), 0);
+  const auto pins = PinDirectory::open(link);
+  ASSERT_FALSE(pins.ok());
+  EXPECT_THAT(pins.error().text(), HasSubstr("is a symbolic link or not a directory"));
+}
+
+// The guard works without the directory, and leaves what is in it.
+TEST_F(GuardSuccession, AForeignPinRefusesTheDirectory) {
+  const UniqueFd map(bpf_map_create(BPF_MAP_TYPE_ARRAY, "other", 4, 64, 1, nullptr));
+  ASSERT_TRUE(map);
+  ASSERT_EQ(bpf_obj_pin(map.get(), (bpffs_.pins() + "/other").c_str()), 0);
+  const auto guard = load();
+  EXPECT_FALSE(guard->outlives_process());
+  EXPECT_THAT(guard->store_problem(), HasSubstr("contains other, which is not a pin"));
+  EXPECT_FALSE(guard->waits());
+  EXPECT_THAT(bpffs_.names(), ::testing::ElementsAre("other"));
+}
+
+TEST_F(GuardSuccession, AnObjectUnderAWrongNameRefusesTheDirectory) {
+  const UniqueFd map(bpf_map_create(BPF_MAP_TYPE_ARRAY, "other", 4, 64, 1, nullptr));
+  ASSERT_TRUE(map);
+  for (const char* name : {"guard-1-1-ring", "guard-1-1-charges", "guard-turn"}) {
+    const std::string pin = bpffs_.pins() + "/" + name;
+    ASSERT_EQ(bpf_obj_pin(map.get(), pin.c_str()), 0);
+    const auto guard = load();
+    EXPECT_FALSE(guard->outlives_process());
+    EXPECT_THAT(guard->store_problem(), HasSubstr("not the BPF object of that name"));
+    ASSERT_EQ(::unlink(pin.c_str()), 0);
+  }
+}
+
+// ---- the descriptor store of the service manager ----
+
+TEST_F(GuardSuccession, TheServiceManagerKeepsTheGuardBetweenTwoProcesses) {
+  DescriptorStore manager;
+  Hog leak(scratch_, add("leak"), mib(8));
+  {
+    const auto store = kernel::FdStore::inherit();
+    auto guard = GuardPrograms::load({.charge_hook = true, .store = store.get()});
+    ASSERT_TRUE(guard.ok()) << guard.error().text();
+    EXPECT_TRUE((*guard)->outlives_process()) << (*guard)->store_problem();
+    stand(**guard, leak, scratch_.path() + "/leak");
+  }
+  manager.receive();
+  EXPECT_EQ(manager.polled(), 0);
+  EXPECT_THAT(manager.names(), Contains("guard-turn"));
+  EXPECT_THAT(manager.names(), Contains("guard-1-1-clocks"));
+  const pid_t pid = leak.pid();
+  leak.leak(kLine + mib(64), kPace);
+  expect_killed(leak);
+  EXPECT_EQ(scratch_.oom_kills(scratch_.path()), 0U);
+  Child next([&] {
+    manager.pass();
+    const auto store = kernel::FdStore::inherit();
+    auto guard = GuardPrograms::load({.charge_hook = true, .store = store.get()});
+    if (!guard.ok() || !(*guard)->waits()) return 1;
+    const auto kills = kills_of(**guard).former;
+    if (kills.size() != 1 || kills[0].victim.tgid != pid) return 2;
+    return take_over(**guard) ? 0 : 3;
+  });
+  ASSERT_TRUE(next.wait_exit());
+  const int status = next.reap();
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  manager.receive();
+  EXPECT_THAT(manager.names(), ::testing::Not(Contains("guard-1-1-clocks")));
+  EXPECT_THAT(manager.names(), Contains("guard-2-1-clocks"));
+}
+
+TEST_F(GuardSuccession, ADescriptorOfAnotherNameRefusesTheStore) {
+  DescriptorStore manager;
+  const UniqueFd map(bpf_map_create(BPF_MAP_TYPE_ARRAY, "other", 4, 64, 1, nullptr));
+  ASSERT_TRUE(kernel::FdStore::inherit()->keep("other", map.get()).ok());
+  manager.receive();
+  Child next([&] {
+    manager.pass();
+    const auto kept = kernel::FdStore::inherit()->kept();
+    return !kept.ok() && kept.error().text().find("passed other, which is not") != std::string::npos
+               ? 0
+               : 1;
+  });
+  ASSERT_TRUE(next.wait_exit());
+  EXPECT_EQ(next.reap(), 0);
+}
+
+}  // namespace
+}  // namespace forestall::test::guard_succession_test

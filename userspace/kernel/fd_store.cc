@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/fd_store.h"
+
+#include <fmt/format.h>
+#include <systemd/sd-daemon.h>
+
+#include <cstdlib>
+
+#include "base/printable.h"
+#include "kernel/guard_succession.h"
+
+namespace forestall::kernel {
+namespace {
+
+Result<void> sent(int result, const char* what) {
+  if (result > 0) return {};
+  if (result == 0) return error("no service manager: NOTIFY_SOCKET is not set");
+  return Error{-result, fmt::format("send {} to the service manager", what)};
+}
+
+}  // namespace
+
+std::unique_ptr<FdStore> FdStore::inherit() {
+  std::unique_ptr<FdStore> store(new FdStore());
+  char** names = nullptr;
+  const int count = sd_listen_fds_with_names(/*unset_environment=*/1, &names);
+  for (int i = 0; i < count; ++i) {
+    store->passed_.push_back({names[i], UniqueFd(SD_LISTEN_FDS_START + i)});
+    std::free(names[i]);
+  }
+  std::free(static_cast<void*>(names));
+  return store;
+}
+
+Result<std::vector<KeptObject>> FdStore::kept() {
+  std::vector<KeptObject> objects = std::exchange(passed_, {});
+  for (const KeptObject& object : objects) {
+    const bool named = parse_guard_object(object.name).has_value();
+    if (named && is_guard_object(object.name, object.fd.get())) continue;
+    return error(fmt::format(
+        "the service manager passed {}, which {}; none of its descriptors is used: stop the unit, "
+        "which empties its store",
+        printable(object.name),
+        named ? "is not the BPF object of that name" : "is not of Forestall's guard"));
+  }
+  return objects;
+}
+
+// Without FDPOLL=0 the service manager polls it, gets EPOLLERR from a map, and removes it.
+Result<void> FdStore::keep(const std::string& name, int fd) {
+  const std::string message = "FDSTORE=1\nFDNAME=" + name + "\nFDPOLL=0";
+  return sent(sd_pid_notify_with_fds(0, 0, message.c_str(), &fd, 1), "a descriptor");
+}
+
+Result<void> FdStore::drop(const std::string& name) {
+  const std::string message = "FDSTOREREMOVE=1\nFDNAME=" + name;
+  return sent(sd_notify(0, message.c_str()), "FDSTOREREMOVE");
+}
+
+}  // namespace forestall::kernel

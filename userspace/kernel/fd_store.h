@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file descriptor store of the service manager: FDSTORE=1 of sd_notify(3), and the descriptors
+// that it passes to the next process of the unit (sd_listen_fds(3)).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "kernel/guard_store.h"
+
+namespace forestall::kernel {
+
+class FdStore final : public GuardStore {
+ public:
+  // With the descriptors that this process was started with. Takes them out of the environment, so
+  // a later call has none.
+  static std::unique_ptr<FdStore> inherit();
+
+  // Whether the service manager has passed any.
+  [[nodiscard]] bool empty() const { return passed_.empty(); }
+  // REQUIRES: no call before.
+  [[nodiscard]] Result<std::vector<KeptObject>> kept() override;
+  // The service manager takes it later, and refuses it if FileDescriptorStoreMax= does not permit
+  // it. Both are in its log.
+  [[nodiscard]] Result<void> keep(const std::string& name, int fd) override;
+  [[nodiscard]] Result<void> drop(const std::string& name) override;
+
+ private:
+  FdStore() = default;
+  std::vector<KeptObject> passed_;
+};
+
+}  // namespace forestall::kernel

@@ -97,12 +97,12 @@ TEST(Help, SubcommandsAreGrouped) {
 
 TEST(Help, OwnOptionsComeBeforeSharedOnes) {
   EXPECT_THAT(groups_of(help_of("agent")),
-              testing::ElementsAre(
-                  "Options: --dry-run --oomd-config --oomd-drop-in-dir --run-dir -v "
-                  "--log-format -o -h",
-                  "Host: --disable-feature --cgroup-mount", "Configuration: -c --kubelet-config",
-                  testing::StartsWith("Kubelet flags (override the files): "
-                                      "--eviction-hard --eviction-soft ")));
+              testing::ElementsAre("Options: --dry-run --oomd-config --oomd-drop-in-dir --run-dir "
+                                   "--keep-guard -v --log-format -o -h",
+                                   "Host: --disable-feature --cgroup-mount",
+                                   "Configuration: -c --kubelet-config",
+                                   testing::StartsWith("Kubelet flags (override the files): "
+                                                       "--eviction-hard --eviction-soft ")));
   EXPECT_THAT(groups_of(help_of("diff")),
               testing::ElementsAre("Arguments: before after", "Options: -o -h"));
 }

@@ -251,6 +251,22 @@ class KubernetesTest(unittest.TestCase):
         self.assertIn("- interval: 15s\n    port: metrics", found["PodMonitor"])
         self.assertIn("app.kubernetes.io/name: forestall", found["PodMonitor"])
 
+    def test_component_that_keeps_the_guard_renders(self) -> None:
+        with tempfile.TemporaryDirectory(dir=MANIFESTS.parent) as scratch:
+            folder = pathlib.Path(scratch)
+            (folder / "kustomization.yaml").write_text(
+                "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
+                "resources: [../kubernetes/overlays/guard]\n"
+                "components: [../kubernetes/components/kept-guard]\n")
+            found = objects(render(folder))
+        daemon_set = found["DaemonSet"]
+        self.assertIn("        - --keep-guard\n        - /host/guard\n", daemon_set)
+        # It is not mounted by the container with the credentials.
+        self.assertEqual(daemon_set.count("mountPath: /host/guard"), 1)
+        agent = daemon_set[:daemon_set.index("name: cluster")]
+        self.assertIn("mountPath: /host/guard", agent)
+        self.assertIn("path: /sys/fs/bpf/forestall\n          type: DirectoryOrCreate", daemon_set)
+
 
 def kubectl_renders() -> bool:
     """Whether there is a kubectl that has the fields of kustomize 4."""

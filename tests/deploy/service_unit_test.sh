@@ -15,6 +15,7 @@ setting() {
 
 setting Unit StartLimitIntervalSec=0
 setting Service Restart=always
+setting Service FileDescriptorStoreMax=16
 setting Service RuntimeDirectoryPreserve=yes
 setting Service RestartSec=1
 setting Service RestartSteps=7

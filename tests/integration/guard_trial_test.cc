@@ -16,79 +16,25 @@
 #include <cstdlib>
 #include <map>
 
+#include "guard_trial.h"
 #include "kernel/cgroup_tree.h"
 #include "kernel/guard.h"
 #include "support/agent_run.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
 
-namespace forestall::test::guard_trial_test {
+namespace forestall::test::guard_trial {
 namespace {
-
-constexpr Bytes kLimit = mib(128);
-constexpr Bytes kThreshold = mib(24);
-// Between the guard's zone, 32 MiB above the threshold, and the threshold.
-constexpr Bytes kInZone = kLimit - kThreshold - mib(6);
-// Past the critical line at half of the threshold, and short of the limit.
-constexpr Bytes kCritical = kLimit - mib(8);
-constexpr Bytes kKept = mib(8);
-constexpr Bytes kPace = mib(2);
-// Less than the usage of either victim when it is killed.
-constexpr Bytes kFreedMin = mib(32);
 
 int trials(int by_default = 5) {
   const char* wanted = std::getenv("FORESTALL_GUARD_TRIALS");
   return wanted != nullptr ? std::atoi(wanted) : by_default;
 }
 
-// A watched cgroup with a leak, a large calm workload, and a protected one.
-class Node {
- public:
-  Node() {
-    scratch.limit(scratch.path(), kLimit);
-    for (const char* name : {"keep", "leak", "large"}) scratch.child(name);
-  }
-  [[nodiscard]] std::string path(const std::string& name) const {
-    return scratch.path() + "/" + name;
-  }
-  // `first` has the lowest priority; empty: no workload may be killed.
-  [[nodiscard]] std::string config(const std::string& first, const std::string& more = "") const {
-    std::string text = fmt::format(
-        "evictionHard: {{}}\npods: {{enabled: false}}\nguard: on\nrecheckInterval: 100ms\n"
-        "releaseTimeout: 20s\nwatch:\n  - cgroup: {}\n    available: {}Mi\nworkloads:\n",
-        scratch.path(), kThreshold.count >> 20);
-    text = more + text;
-    for (const std::string name : {"keep", "leak", "large"}) {
-      text += fmt::format("  - {{cgroup: {}, name: {}, priority: {}, protected: {}}}\n", path(name),
-                          name, name == first ? 0 : 10, first.empty());
-    }
-    return text;
-  }
-  [[nodiscard]] std::uint64_t oom_kills() const { return scratch.oom_kills(scratch.path()); }
-
-  ScratchCgroup scratch;
-};
-
 bool stop(pid_t pid) {
   int status = 0;
   return ::kill(pid, SIGSTOP) == 0 && ::waitpid(pid, &status, WUNTRACED) == pid &&
          WIFSTOPPED(status);
-}
-
-bool was_killed(Hog& hog) {
-  if (!hog.child().wait_exit()) return false;
-  const int status = hog.child().reap();
-  return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-}
-
-std::size_t count(const std::string& text, const std::string& word) {
-  std::size_t found = 0;
-  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
-  return found;
-}
-
-bool can_guard() {
-  return !missing_feature("guard").has_value();
 }
 
 bool reaches_others() {
@@ -344,4 +290,4 @@ TEST(GuardTrial, KillsNoProcessByAStaleList) {
 }
 
 }  // namespace
-}  // namespace forestall::test::guard_trial_test
+}  // namespace forestall::test::guard_trial

@@ -62,10 +62,22 @@ void GuardController::evaluated(const Config& config, const Record& record,
                                 const VictimCache& victim_cache, const GrowthWatch& growth) {
   const MonotonicTime now = parts_.clock.now();
   const bool on = config.guard && !config.dry_run && protects_;
-  if (!on) {
-    if (due_ || standing_.in_force()) disarm();
-    return;
+  take_over_due_.reset();
+  if (parts_.guard.waits()) evaluated_ = Evaluated{config, record};
+  if (on) {
+    make_lists(config, record, victim_cache, growth, now);
+  } else if (due_ || standing_.in_force()) {
+    disarm();
   }
+  // A former guard ends once there is a list, or nothing to make one for.
+  if (!on || due_ || standing_.in_force() || !standing_.has_subject()) {
+    static_cast<void>(take_over(now));
+  }
+}
+
+void GuardController::make_lists(const Config& config, const Record& record,
+                                 const VictimCache& victim_cache, const GrowthWatch& growth,
+                                 MonotonicTime now) {
   if (policy::guard_orders(config, record.observation).empty()) {
     if (due_) withdraw();
     standing_.evaluated(config, record);
@@ -79,9 +91,36 @@ void GuardController::evaluated(const Config& config, const Record& record,
   refresh(config, record, victim_cache, growth, now);
 }
 
+// Without the turn the lists were made before the former guard's kill is known.
+bool GuardController::take_over(MonotonicTime now) {
+  if (!parts_.guard.waits()) return true;
+  if (!parts_.guard.take_over(now)) {
+    standing_.withdraw();
+    withdraw();
+    take_over_due_ = now + kTakeOverRetry;
+    return false;
+  }
+  evaluated_.reset();
+  take_over_due_.reset();
+  exports::LogLine line("guard");
+  line.field("what", "took-over");
+  if (!parts_.guard.store_problem().empty()) line.field("problem", parts_.guard.store_problem());
+  parts_.log.write(exports::LogLevel::info, line);
+  return true;
+}
+
+bool GuardController::claim() {
+  return take_over(parts_.clock.now()) && standing_.claim();
+}
+
+void GuardController::leave() {
+  if (!parts_.guard.outlives_process()) return disarm();
+  parts_.guard.postpone_standing(MonotonicTime());
+}
+
 std::optional<MonotonicTime> GuardController::next_due() const {
   std::optional<MonotonicTime> next = due_;
-  for (const auto& due : {report_due_, standing_.evaluation_due()}) {
+  for (const auto& due : {report_due_, take_over_due_, standing_.evaluation_due()}) {
     if (due && (!next || *due < *next)) next = due;
   }
   return next;
@@ -274,9 +313,9 @@ void GuardController::report_listed(const Kept& kept) {
                        .field("first", first));
 }
 
-void GuardController::report(const abi_guard_report& report) {
+void GuardController::report(const abi_guard_report& report, const policy::GuardOrder* order,
+                             bool former) {
   exports::LogLine line("guard");
-  const policy::GuardOrder* order = source_of(report).order;
   line.field("what", kind_word(report.kind))
       .field("list", report.slot == ABI_GUARD_STANDING ? "standing" : "regular")
       .field("subject", report.cgroup == 0 ? std::string("node")
@@ -292,6 +331,7 @@ void GuardController::report(const abi_guard_report& report) {
         .field("code", report.code)
         .field("refused_before", report.refused);
   }
+  if (former) line.field("agent", "former");
   line.field("running", std::string_view(report.comm, strnlen(report.comm, ABI_COMM_LENGTH)));
   parts_.log.write(exports::LogLevel::warning, line);
 }
@@ -318,8 +358,8 @@ GuardController::ListSource GuardController::source_of(const abi_guard_report& r
   return {};
 }
 
-std::optional<KillRequest> GuardController::request_of(const abi_guard_report& report) const {
-  const ListSource source = source_of(report);
+std::optional<KillRequest> GuardController::request_of(const abi_guard_report& report,
+                                                       const ListSource& source) const {
   if (source.order == nullptr) return std::nullopt;
   const policy::GuardOrder& order = *source.order;
   const Record& made_from = *source.made_from;
@@ -354,12 +394,41 @@ std::optional<KillRequest> GuardController::request_of(const abi_guard_report& r
   return request;
 }
 
+// The former agent's list is not known: its workload is searched among those of now.
+std::optional<KillRequest> GuardController::former_request_of(const abi_guard_report& report) {
+  if (!evaluated_) return std::nullopt;
+  const auto& [config, record] = *evaluated_;
+  policy::StandingSubject subject;
+  subject.cgroup = CgroupId{report.cgroup};
+  subject.path = "/";
+  for (const Evidence& evidence : record.decision.evidence) {
+    if (evidence.cgroup != subject.cgroup || !has_usage_line(evidence.threshold.signal)) continue;
+    subject.signal = evidence.threshold.signal;
+    if (subject.cgroup != CgroupId{}) subject.path = evidence.subject;
+  }
+  Observation observation = record.observation;
+  observation.workloads.reset();
+  parts_.observer.add_workloads(observation, {});
+  policy::GuardOrder order;
+  order.cgroup = subject.cgroup;
+  order.path = subject.path;
+  order.signal = subject.signal;
+  order.considered = policy::standing_order(config, subject, observation).considered;
+  auto request = request_of(report, {&order, &record});
+  if (!request) {
+    parts_.log.write(
+        exports::LogLevel::warning,
+        exports::LogLine("guard")
+            .field("problem", "a kill of the former guard has no record: its workload is gone")
+            .field("cgroup", report.victim.cgroup));
+  }
+  return request;
+}
+
 std::vector<KillRequest> GuardController::take_kills() {
   std::vector<KillRequest> kills;
   bool stood = false;
-  parts_.guard.drain([&](const abi_guard_report& found) {
-    report(found);
-    stood = stood || found.slot == ABI_GUARD_STANDING;
+  const auto take = [&](const abi_guard_report& found, const auto& request_for) {
     if (found.kind != ABI_GUARD_KILLED) return;
     const auto same = std::ranges::find_if(kills, [&](const KillRequest& kill) {
       return kill.victim().workload.cgroup == CgroupId{found.victim.cgroup};
@@ -370,10 +439,22 @@ std::vector<KillRequest> GuardController::take_kills() {
       signalled.at = std::min(signalled.at, at);
       signalled.usage_before = std::max(signalled.usage_before, usage_at_kill(found));
       ++signalled.processes;
-    } else if (auto request = request_of(found)) {
+    } else if (auto request = request_for(found)) {
       kills.push_back(std::move(*request));
     }
-  });
+  };
+  parts_.guard.drain(
+      [&](const abi_guard_report& found) {
+        const ListSource source = source_of(found);
+        report(found, source.order, /*former=*/false);
+        stood = stood || found.slot == ABI_GUARD_STANDING;
+        take(found, [&](const abi_guard_report& each) { return request_of(each, source); });
+      },
+      [&](const abi_guard_report& found) {
+        report(found, nullptr, /*former=*/true);
+        stood = true;
+        take(found, [&](const abi_guard_report& each) { return former_request_of(each); });
+      });
   ranked();  // the lists were made without these kills
   if (stood) standing_.withdraw();
   return kills;

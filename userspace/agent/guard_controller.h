@@ -3,8 +3,10 @@
 //
 // A list contains what the policy would decide. It is at most a second older than the last
 // evaluation and expires after three seconds. So the guard of a stopped agent acts for that time;
-// an agent that ended leaves no guard. In a dry run and while enough memory is pending release
-// there is no list. Outside of the warning zone there is the standing list (standing_guard.h).
+// that of an agent that ended does so if a store keeps it (kernel/guard_store.h). The next agent
+// takes over: its first list ends the former guard, whose kills it completes and records. In a dry
+// run and while enough memory is pending release there is no list. Outside of the warning zone
+// there is the standing list (standing_guard.h).
 //
 // A list is made from the samples of the pre-ranked list (victim_cache.h), each time that one is
 // made. So the guard's victim is the loop's, growth included, and no workload is sampled twice. The
@@ -62,6 +64,8 @@ class LoopGuard {
   virtual void protect(const std::shared_ptr<const actuators::ProtectedGroups>&) {}
   // Another configuration: the lists are void.
   virtual void disarm() {}
+  // The agent ends. The guard stays in force if a store keeps it.
+  virtual void leave() {}
   // When evaluated() has to be called at the latest; nothing: no list needs it.
   [[nodiscard]] virtual std::optional<MonotonicTime> next_due() const { return std::nullopt; }
   // When prepare() is due; nothing: there is nothing to prepare.
@@ -81,6 +85,8 @@ class GuardController final : public LoopGuard {
  public:
   static constexpr Duration kRefresh = std::chrono::seconds(1);
   static constexpr Duration kExpiry = std::chrono::seconds(3);
+  // While a kill of the former guard is not over.
+  static constexpr Duration kTakeOverRetry = std::chrono::milliseconds(50);
   // A thread visits each CPU to start its clock; so long after a new list the result is read.
   static constexpr Duration kClockStart = std::chrono::milliseconds(20);
 
@@ -91,10 +97,11 @@ class GuardController final : public LoopGuard {
 
   void evaluated(const Config& config, const Record& record, const VictimCache& victim_cache,
                  const GrowthWatch& growth) override;
-  [[nodiscard]] bool claim() override { return standing_.claim(); }
+  [[nodiscard]] bool claim() override;
   void ranked() override;
   void protect(const std::shared_ptr<const actuators::ProtectedGroups>& groups) override;
   void disarm() override;
+  void leave() override;
   [[nodiscard]] std::optional<MonotonicTime> next_due() const override;
   [[nodiscard]] std::optional<MonotonicTime> preparation_due() const override {
     return standing_.preparation_due();
@@ -110,6 +117,15 @@ class GuardController final : public LoopGuard {
     std::vector<abi_guard_victim> victims;
   };
 
+  // What the request for a kill of the former guard is made with.
+  struct Evaluated {
+    Config config;
+    Record record;
+  };
+
+  void make_lists(const Config& config, const Record& record, const VictimCache& victim_cache,
+                  const GrowthWatch& growth, MonotonicTime now);
+  [[nodiscard]] bool take_over(MonotonicTime now);
   void refresh(const Config& config, const Record& record, const VictimCache& victim_cache,
                const GrowthWatch& growth, MonotonicTime now);
   [[nodiscard]] bool take_samples(const Config& config, const VictimCache& victim_cache,
@@ -123,7 +139,7 @@ class GuardController final : public LoopGuard {
   void report_clock_problem();
   void report_armed(MonotonicTime now, bool waited);
   void report_listed(const Kept& kept);
-  void report(const abi_guard_report& report);
+  void report(const abi_guard_report& report, const policy::GuardOrder* order, bool former);
   void withdraw();
   // What a list was made of.
   struct ListSource {
@@ -131,12 +147,17 @@ class GuardController final : public LoopGuard {
     const Record* made_from = nullptr;          // with `order`
   };
   [[nodiscard]] ListSource source_of(const abi_guard_report& report) const;
-  [[nodiscard]] std::optional<KillRequest> request_of(const abi_guard_report& report) const;
+  [[nodiscard]] std::optional<KillRequest> request_of(const abi_guard_report& report,
+                                                      const ListSource& source) const;
+  [[nodiscard]] std::optional<KillRequest> former_request_of(const abi_guard_report& report);
 
   const GuardParts parts_;
   GuardApproval approval_;
   StandingGuard standing_;
   bool protects_ = true;  // the programs have the protected groups
+  // While a former guard is in force.
+  std::optional<Evaluated> evaluated_;
+  std::optional<MonotonicTime> take_over_due_;
   std::optional<MonotonicTime> due_;
   std::vector<KillProgress> kills_;          // when the lists were made
   std::map<CgroupId, Kept> kept_;            // by subject

@@ -125,13 +125,10 @@ bool ProbedHost::can_guard() const {
 }
 
 Result<ProbedHost> probe_host(const FeatureSet& disabled, const std::string& cgroup_mount) {
-  ProbedHost host{kernel_release(),
-                  TRY(kernel::CgroupTree::discover(cgroup_mount)),
-                  nullptr,
-                  nullptr,
-                  nullptr,
-                  nullptr,
-                  blank_reports(disabled)};
+  ProbedHost host{kernel_release(), TRY(kernel::CgroupTree::discover(cgroup_mount)),
+                  nullptr,          nullptr,
+                  nullptr,          nullptr,
+                  nullptr,          blank_reports(disabled)};
   const kernel::KernelTypes types;
   host.bpf = TRY(kernel::BpfPrograms::load(disabled, types));
   for (const FeatureReport& report : host.bpf->reports()) put(host, report);
@@ -149,14 +146,15 @@ Result<ProbedHost> probe_host(const FeatureSet& disabled, const std::string& cgr
   return host;
 }
 
-void load_guard(ProbedHost& host, const FeatureSet& disabled) {
+void load_guard(ProbedHost& host, const FeatureSet& disabled, kernel::GuardStore* store) {
   if (has(disabled, Feature::guard)) return;
   if (has(disabled, Feature::bpf)) {
     put(host, {Feature::guard, FeatureState::forced_off, "bpf is forced off"});
     return;
   }
   // Where fexit is refused, a second attempt would only take time.
-  auto guard = kernel::GuardPrograms::load({.charge_hook = host.in_use(Feature::bpf_charge)});
+  auto guard = kernel::GuardPrograms::load(
+      {.charge_hook = host.in_use(Feature::bpf_charge), .store = store});
   if (!guard.ok()) {
     put(host, failed(Feature::guard, guard.error()));
     return;

@@ -22,9 +22,11 @@ namespace forestall::agent {
 struct ProbedHost {
   std::string kernel_release;  // uname -r: shown, never decided upon
   kernel::CgroupTree tree;
-  std::unique_ptr<kernel::BpfPrograms> bpf;      // null when turned off
-  std::unique_ptr<kernel::TaskScan> tasks;       // null when it did not load, or was handed out
-  std::unique_ptr<kernel::MemcgScan> memcgs;     // null when it did not load
+  std::unique_ptr<kernel::BpfPrograms> bpf;   // null when turned off
+  std::unique_ptr<kernel::TaskScan> tasks;    // null when it did not load, or was handed out
+  std::unique_ptr<kernel::MemcgScan> memcgs;  // null when it did not load
+  // Keeps the guard after the agent; null: it ends with the agent.
+  std::unique_ptr<kernel::GuardStore> guard_store;
   std::unique_ptr<kernel::GuardPrograms> guard;  // null unless load_guard() loaded it
   // One per feature, in Feature order; complete once protect_self() ran.
   std::vector<FeatureReport> reports;
@@ -48,7 +50,8 @@ struct ProbedHost {
                                             const std::string& cgroup_mount);
 
 // Loads the guard's BPF programs, which takes about 100 ms: for agents that use it, and for doctor.
-void load_guard(ProbedHost& host, const FeatureSet& disabled);
+// `store`: null, or the host's guard_store.
+void load_guard(ProbedHost& host, const FeatureSet& disabled, kernel::GuardStore* store = nullptr);
 
 // Real-time scheduling, locked memory, a lower oom_score_adj; adds their reports. To be called
 // from the loop's thread.

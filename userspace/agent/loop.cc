@@ -227,8 +227,9 @@ Result<void> run_loop(Core& core, const Parts& parts, const LoopHooks& hooks) {
   set_timer(running);
   if (hooks.ready) hooks.ready();
   const int code = sd_event_loop(event.get());
-  // An agent that ends on request must not leave lists in force while it writes its last files.
-  parts.guard.disarm();
+  // An agent that ends on request must not leave lists in force while it writes its last files,
+  // unless they are for the time until the next agent.
+  parts.guard.leave();
   sd_notify(0, "STOPPING=1");
   return check(code, "sd_event_loop");
 }

@@ -60,6 +60,8 @@ class StandingGuard {
   // The list and what is prepared are void. order() stays: the list may have fired.
   void withdraw();
 
+  // Whether there is something that a list can be for.
+  [[nodiscard]] bool has_subject() const { return subject_.has_value(); }
   // When work() is due; nothing: there is no subject, or a list waits for evaluated().
   [[nodiscard]] std::optional<MonotonicTime> preparation_due() const;
   // A turn of the preparation. REQUIRES: preparation_due().

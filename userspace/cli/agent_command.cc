@@ -2,6 +2,9 @@
 // `forestall agent`: its options, and the exit code of each refusal.
 #include <fmt/format.h>
 
+#include <memory>
+#include <utility>
+
 #include "agent/host.h"
 #include "agent/instance_lock.h"
 #include "base/printable.h"
@@ -11,6 +14,9 @@
 #include "cli/exit_code.h"
 #include "daemon/daemon.h"
 #include "kernel/bpf_host.h"
+#include "kernel/fd_store.h"
+#include "kernel/guard_succession.h"
+#include "kernel/pin_directory.h"
 
 namespace forestall::cli {
 namespace {
@@ -30,6 +36,33 @@ daemon::DaemonOptions daemon_options(const Options& options) {
   daemon.api_socket = api_socket(options);
   daemon.load_config = [options] { return agent_config(options); };
   return daemon;
+}
+
+// Without its store the guard ends with the agent. That is no reason for the agent not to start.
+void note_unkept(const Error& problem) {
+  fmt::print(stderr, "forestall agent: {}; the guard ends with this agent\n",
+             printable(problem.text()));
+}
+
+// A guard that the service manager has kept ends if this agent does not follow it: it would stay as
+// long as this process has its descriptors.
+void keep_guard(const Options& options, agent::ProbedHost& host) {
+  auto descriptors = kernel::FdStore::inherit();
+  if (options.keep_guard == "systemd") {
+    host.guard_store = std::move(descriptors);
+    return;
+  }
+  if (!descriptors->empty()) {
+    const auto ended = kernel::drop_former_guards(*descriptors);
+    if (!ended) note_unkept(ended.error());
+  }
+  if (options.keep_guard.empty()) return;
+  auto pins = kernel::PinDirectory::open(options.keep_guard);
+  if (pins) {
+    host.guard_store = std::move(*pins);
+  } else {
+    note_unkept(pins.error());
+  }
 }
 
 }  // namespace
@@ -61,6 +94,7 @@ int run_agent(const Options& options) {
     if (const auto program = companion_program(host->prekill_program)) {
       host->prekill_program = *program;
     }
+    keep_guard(options, *host);
     host->high_records = kernel::SettingRecords(options.run_directory + "/memory-high");
     host->frozen_records = kernel::SettingRecords(options.run_directory + "/frozen");
     host->min_records = kernel::SettingRecords(options.run_directory + "/memory-min");

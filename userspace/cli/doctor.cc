@@ -21,8 +21,10 @@
 #include "clients/unit_restart.h"
 #include "kernel/bpf_counters.h"
 #include "kernel/bpf_host.h"
+#include "kernel/guard_succession.h"
 #include "kernel/held_file.h"
 #include "kernel/mount_table.h"
+#include "kernel/pin_directory.h"
 #include "messages/convert.h"
 #include "messages/json.h"
 #include "model/duration.h"
@@ -154,6 +156,20 @@ std::optional<std::string> guard_advice(const AdviceInput& subject) {
       "guard: this host supports it, and the configuration ({}) has it off; to use it, "
       "set guard: on.",
       config_origin(subject.options));
+}
+
+// What agents have pinned; without one that runs, the pins are left over.
+std::vector<std::string> pin_advice(const Options& options) {
+  if (options.keep_guard.empty()) return {};
+  auto pins = kernel::PinDirectory::open(options.keep_guard);
+  if (!pins) return {fmt::format("guard: {}.", printable(pins.error().text()))};
+  const auto guards = kernel::describe_kept_guards(**pins, SystemClock().now());
+  if (!guards) return {fmt::format("guard: {}.", printable(guards.error().text()))};
+  std::vector<std::string> sentences;
+  for (const std::string& guard : *guards) {
+    sentences.push_back(fmt::format("{}: {}.", printable(options.keep_guard), guard));
+  }
+  return sentences;
 }
 
 // The threshold that acts where kubelet's comes too late.
@@ -303,6 +319,7 @@ v1::DoctorReport to_report(const Options& options, const agent::ProbedHost& host
                                memory_qos_advice, managed_oom_advice}) {
     if (auto sentence = advice_of(subject)) report.add_advice(std::move(*sentence));
   }
+  for (std::string& sentence : pin_advice(options)) report.add_advice(std::move(sentence));
   for (std::string& sentence : ruleset_advice(subject)) report.add_advice(std::move(sentence));
   if (auto comparison = comparison_of(subject)) *report.mutable_kubelet() = std::move(*comparison);
   return report;

@@ -20,6 +20,9 @@ void describe_agent(CLI::App& command, CommandLine& line) {
   add_value(command, "--run-dir", line.options.run_directory, "DIRECTORY",
             "Directory of the sockets and of the lock that excludes a second agent (default: "
             "/run/forestall)");
+  add_value(command, "--keep-guard", line.options.keep_guard, "PLACE",
+            "Where the guard is kept while no agent runs: a directory on a bpffs, or systemd for "
+            "the service manager's descriptor store (default: nowhere)");
   command.add_flag("-v,--verbose", line.options.verbose,
                    "Log every evaluation, not only decisions");
   add_choice(
@@ -29,6 +32,11 @@ void describe_agent(CLI::App& command, CommandLine& line) {
       },
       "Format of the log: short sentences, or all values for programs (default: text on a "
       "terminal, else logfmt)");
+}
+
+void describe_doctor(CLI::App& command, CommandLine& line) {
+  add_value(command, "--keep-guard", line.options.keep_guard, "DIRECTORY",
+            "The agent's directory of pins, to list the guards in it");
 }
 
 void describe_demo(CLI::App& command, CommandLine& line) {

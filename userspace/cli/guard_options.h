@@ -11,6 +11,7 @@ namespace forestall::cli {
 struct CommandLine;
 
 void describe_agent(CLI::App& command, CommandLine& line);
+void describe_doctor(CLI::App& command, CommandLine& line);
 void describe_demo(CLI::App& command, CommandLine& line);
 void describe_status(CLI::App& command, CommandLine& line);
 void describe_cluster(CLI::App& command, CommandLine& line);

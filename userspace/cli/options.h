@@ -25,6 +25,7 @@ struct Options {
   std::vector<std::string> disabled;  // feature names
   std::string cgroup_mount = "/sys/fs/cgroup";
   std::string run_directory = "/run/forestall";
+  std::string keep_guard = {};        // "systemd", or a directory on a bpffs; empty: nowhere
   std::string socket = {};            // of the agent's gRPC API; empty: in its run directory
   std::string oomd_config = {};       // of the agent: oomd.json; empty: none
   std::string oomd_drop_in_dir = {};  // of the agent, with oomd_config; empty: none

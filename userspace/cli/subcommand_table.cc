@@ -55,7 +55,7 @@ constexpr SubcommandRow kSubcommands[] = {
     {Subcommand::agent, kGuard, "agent", kLive, describe_agent, "Guard this host (the default)"},
     {Subcommand::demo, kGuard, "demo", kOutput | kHost, describe_demo,
      "Leak memory in a scratch cgroup and watch the agent evict it"},
-    {Subcommand::doctor, kGuard, "doctor", kOutput | kConfig | kHost, nullptr,
+    {Subcommand::doctor, kGuard, "doctor", kOutput | kConfig | kHost, describe_doctor,
      "Check which kernel features this host has and which are missing"},
     {Subcommand::status, kGuard, "status", kOutput, describe_status,
      "Show the state of the running agent"},

@@ -210,7 +210,7 @@ Result<void> run(const DaemonOptions& options, const intake::LoadedConfig& loade
       TRY(agent::Watchdog::create(host.tree, parts.clock, host.in_use(Feature::sched_fifo)));
   if (host.guard) {
     parts.watchdog->defer_to_guard(
-        [&host] { return host.guard->counts().crossings; },
+        [&host] { return host.guard->crossings(); },
         [&host] { host.guard->postpone_standing(SystemClock().now() + kAfterWatchdog); });
   }
   warm_up(parts, log, records);

@@ -6,6 +6,7 @@
 
 #include "clients/unit_restart.h"
 #include "exports/record_log.h"
+#include "kernel/guard_succession.h"
 #include "kernel/scheduling.h"
 #include "service/record_stream.h"
 #include "sources/capacity_source.h"
@@ -91,15 +92,29 @@ void build_scanner(DaemonParts& parts, exports::Log& log) {
   parts.observer->make_standby_tree();
 }
 
+// This agent has no guard, and decides itself: one that a former agent left must not kill as well.
+void end_former_guards(kernel::GuardStore* store, exports::Log& log) {
+  if (store == nullptr) return;
+  const auto ended = kernel::drop_former_guards(*store);
+  if (!ended) {
+    log.write(LogLevel::error, LogLine("guard").field("problem", ended.error().text()));
+  } else if (*ended > 0) {
+    log.write(LogLevel::info, LogLine("guard").field("what", "removed").field("objects", *ended));
+  }
+}
+
 void build_guard(DaemonParts& parts, agent::ProbedHost& host, const Config& config,
                  exports::Log& log) {
   parts.guard = std::make_unique<agent::LoopGuard>();
-  if (!config.guard) return;
-  agent::load_guard(host, config.disabled);
+  if (!config.guard) return end_former_guards(host.guard_store.get(), log);
+  agent::load_guard(host, config.disabled, host.guard_store.get());
   if (!host.guard) {
     const auto& report = host.reports[static_cast<std::size_t>(Feature::guard)];
     log.write(LogLevel::error, LogLine("no-guard").field("problem", report.evidence));
-    return;
+    return end_former_guards(host.guard_store.get(), log);
+  }
+  if (!host.guard->store_problem().empty()) {
+    log.write(LogLevel::error, LogLine("guard").field("problem", host.guard->store_problem()));
   }
   parts.guard =
       std::make_unique<agent::GuardController>(agent::GuardParts{.guard = *host.guard,

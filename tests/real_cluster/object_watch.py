@@ -10,6 +10,7 @@ import threading
 import time
 import urllib.parse
 from collections.abc import Callable
+from http.client import HTTPException
 
 from lab import PATIENCE, Api, LabError
 
@@ -67,7 +68,7 @@ class ObjectWatch:
                 event = json.loads(line)
                 self._take(event["type"], event["object"])
             problem = "the watch ended"
-        except (OSError, ValueError, LabError, AttributeError) as error:
+        except (OSError, HTTPException, ValueError, LabError, AttributeError) as error:
             problem = f"the watch ended: {error!r}"
         with self._changed:
             if not self._closed:

@@ -2,10 +2,8 @@
 #include "clients/managed_oom_units.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <systemd/sd-bus.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -212,59 +210,22 @@ Result<ManagedUnit> read_unit(UnitReader& reader, const std::string& name) {
 
 }  // namespace
 
-void ManagedOomUnits::BusCloser::operator()(sd_bus* bus) const {
-  sd_bus_close_unref(bus);  // without a flush, which would wait
-}
-
 Result<std::unique_ptr<ManagedOomUnits>> ManagedOomUnits::connect(const std::string& address,
                                                                   ManagedUnits known) {
-  sd_bus* raw = nullptr;
-  int code = 0;
-  if (address.empty()) {
-    code = sd_bus_open_system(&raw);
-    if (code < 0) return sd_bus_failure(code, "connect to the system bus of D-Bus");
-  } else {
-    code = sd_bus_new(&raw);
-    if (code < 0) return sd_bus_failure(code, "sd_bus_new");
-  }
-  std::unique_ptr<ManagedOomUnits> made(new ManagedOomUnits(raw, std::move(known)));
-  if (!address.empty()) {
-    code = sd_bus_set_address(raw, address.c_str());
-    if (code >= 0) code = sd_bus_set_bus_client(raw, 1);
-    if (code >= 0) code = sd_bus_start(raw);
-    if (code < 0) return sd_bus_failure(code, "connect to " + address);
-  }
-  TRY(made->wait_until_ready());
+  std::unique_ptr<ManagedOomUnits> made(
+      new ManagedOomUnits(TRY(connect_to_bus(address, kTimeout)), std::move(known)));
   TRY(made->subscribe());
   return made;
 }
 
-ManagedOomUnits::ManagedOomUnits(sd_bus* bus, ManagedUnits known)
-    : bus_(bus), units_(std::move(known)) {}
+ManagedOomUnits::ManagedOomUnits(BusConnection bus, ManagedUnits known)
+    : bus_(std::move(bus)), units_(std::move(known)) {}
 
 ManagedOomUnits::~ManagedOomUnits() = default;
 
-// sd-bus itself would wait for 90 s.
-Result<void> ManagedOomUnits::wait_until_ready() {
-  const MonotonicTime deadline = SystemClock().now() + kTimeout;
-  for (;;) {
-    const int ready = sd_bus_is_ready(bus_.get());
-    if (ready > 0) return {};
-    const int done = ready < 0 ? ready : sd_bus_process(bus_.get(), nullptr);
-    if (done < 0) return sd_bus_failure(done, "connect to D-Bus");
-    if (done > 0) continue;
-    const Duration left = deadline - SystemClock().now();
-    if (left <= Duration{0}) return Error{ETIMEDOUT, "D-Bus did not answer"};
-    pollfd bus{fd(), events(), 0};
-    ::poll(&bus, 1, static_cast<int>(left / std::chrono::milliseconds(1)) + 1);
-  }
-}
-
 // The signals first: no change between the first reading and them is missed.
 Result<void> ManagedOomUnits::subscribe() {
-  const auto timeout_us = static_cast<std::uint64_t>(kTimeout / std::chrono::microseconds(1));
-  int code = sd_bus_set_method_call_timeout(bus_.get(), timeout_us);
-  if (code < 0) return sd_bus_failure(code, "sd_bus_set_method_call_timeout");
+  int code = 0;
   const std::pair<const char*, sd_bus_message_handler_t> signals[] = {
       {kUnitNew, on_unit_new},
       {kReloading, on_reloading},
@@ -301,7 +262,7 @@ int ManagedOomUnits::fd() const {
 }
 
 short ManagedOomUnits::events() const {
-  return static_cast<short>(std::max(sd_bus_get_events(bus_.get()), 0));
+  return bus_events(bus_.get());
 }
 
 Result<void> ManagedOomUnits::process() {

@@ -19,8 +19,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-
-struct sd_bus;
+#include "clients/bus_connection.h"
 
 namespace forestall::clients {
 
@@ -80,12 +79,8 @@ class ManagedOomUnits {
     std::string name;
     std::string interface;
   };
-  struct BusCloser {
-    void operator()(sd_bus* bus) const;
-  };
 
-  ManagedOomUnits(sd_bus* bus, ManagedUnits known);
-  [[nodiscard]] Result<void> wait_until_ready();
+  ManagedOomUnits(BusConnection bus, ManagedUnits known);
   [[nodiscard]] Result<void> subscribe();
   [[nodiscard]] Result<std::string> systemd_owner();
   [[nodiscard]] Result<bool> dispatch(std::uint64_t most);
@@ -95,7 +90,7 @@ class ManagedOomUnits {
   [[nodiscard]] Result<std::optional<ManagedUnit>> read(const std::string& path,
                                                         const Listed& listed);
 
-  const std::unique_ptr<sd_bus, BusCloser> bus_;
+  const BusConnection bus_;
   std::string owner_;  // the name of systemd's connection
   ManagedUnits units_;
   std::vector<std::string> problems_;

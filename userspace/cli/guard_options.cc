@@ -44,6 +44,8 @@ void describe_demo(CLI::App& command, CommandLine& line) {
 }
 
 void describe_status(CLI::App& command, CommandLine& line) {
+  command.add_flag("--managed", line.options.managed,
+                   "Show the cgroups of systemd's ManagedOOM properties with their readings only");
   add_agent_address(command, line.options);
 }
 

@@ -31,6 +31,7 @@ struct Options {
   std::string oomd_drop_in_dir = {};  // of the agent, with oomd_config; empty: none
   bool dry_run = false;
   bool verbose = false;
+  bool managed = false;                               // of status: managedOOM only
   std::optional<exports::LogFormat> log_format = {};  // of the agent; nullopt: by the stream
 };
 

@@ -17,6 +17,7 @@
 #include "cli/bpf_counter_text.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/managed_status.h"
 #include "forestall/v1/status.pb.h"
 #include "messages/json.h"
 #include "model/signal.h"
@@ -373,6 +374,18 @@ void print_stages(const v1::AgentStatus& status) {
   fmt::print("{}", bpf_counter_text(status.bpf_counters()));
 }
 
+int print_managed_only(const v1::AgentStatus& status, OutputFormat format) {
+  if (!status.has_managed_oom()) {
+    fmt::print(stderr, "forestall status: the agent's managedOOM is off\n");
+    return kExitFailed;
+  }
+  const v1::ManagedOomStatus& managed = status.managed_oom();
+  fmt::print("{}", format == OutputFormat::json
+                       ? messages::to_json(managed, messages::JsonStyle::pretty)
+                       : managed_status_text(managed));
+  return kExitOk;
+}
+
 }  // namespace
 
 int run_status(const Options& options) {
@@ -381,6 +394,7 @@ int run_status(const Options& options) {
     fmt::print(stderr, "forestall status: {}\n", printable(status.error().text()));
     return kExitFailed;
   }
+  if (options.managed) return print_managed_only(*status, options.output);
   if (options.output == OutputFormat::json) {
     fmt::print("{}", messages::to_json(*status, messages::JsonStyle::pretty));
     return kExitOk;

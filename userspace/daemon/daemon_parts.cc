@@ -239,6 +239,7 @@ agent::Parts core_parts(DaemonParts& parts, const agent::ProbedHost& host, expor
   }
   core.sinks.push_back(&parts.stages);
   core.evaluation_listeners.push_back(parts.loss_collector.get());
+  if (parts.managed_oom) core.evaluation_listeners.push_back(&parts.managed_readings);
   const auto add = [&core](auto* receiver) {
     core.sinks.push_back(receiver);
     core.evaluation_listeners.push_back(receiver);

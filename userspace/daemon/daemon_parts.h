@@ -20,6 +20,7 @@
 #include "daemon/agent_api.h"
 #include "daemon/live_picture.h"
 #include "daemon/managed_oom_watch.h"
+#include "daemon/managed_readings.h"
 #include "daemon/pod_list_watch.h"
 #include "daemon/written_pods.h"
 #include "exports/drop_counts.h"
@@ -70,6 +71,9 @@ struct DaemonParts {
   std::unique_ptr<WrittenPods> written_pods;  // null: no descriptor was left for it
   // Null: managedOOM was off at the start, or this host cannot have it.
   std::unique_ptr<ManagedOomWatch> managed_oom;
+  ManagedReadings managed_readings{[this]() -> std::shared_ptr<const std::vector<std::string>> {
+    return managed_oom ? managed_oom->monitored() : nullptr;
+  }};
   std::shared_ptr<exports::LoopCounts> counts = std::make_shared<exports::LoopCounts>();
   exports::DropCounts drops;
   exports::StageHistograms stages;

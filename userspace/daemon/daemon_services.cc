@@ -53,6 +53,39 @@ void put_managed_oom(const ManagedOomSourceState& state, MonotonicTime now,
   }
 }
 
+template <typename Field, typename Value>
+void put_if(const std::optional<Field>& field, Value value, v1::ManagedOomStatus::Reading& out) {
+  if (field) (out.*value)(*field);
+}
+
+void put_managed_readings(const ManagedReadingsTaken& taken, MonotonicTime now,
+                          v1::ManagedOomStatus& out) {
+  using Reading = v1::ManagedOomStatus::Reading;
+  out.set_readings_ago_ns((now - taken.at).count());
+  const rulesets::Host& host = taken.host;
+  if (host.mem_total && host.mem_available) {
+    out.set_memory_total(*host.mem_total);
+    out.set_memory_used(*host.mem_total - *host.mem_available);
+  }
+  if (host.swap_total && host.swap_free) {
+    out.set_swap_total(*host.swap_total);
+    out.set_swap_used(*host.swap_total - *host.swap_free);
+  }
+  for (const ManagedCgroupReading& each : taken.cgroups) {
+    Reading& reading = *out.add_readings();
+    reading.set_cgroup(text::to_utf8(each.cgroup));
+    put_if(each.usage, &Reading::set_usage, reading);
+    put_if(each.swap, &Reading::set_swap, reading);
+    put_if(each.pgscan, &Reading::set_pgscan, reading);
+    put_if(each.last_pgscan, &Reading::set_last_pgscan, reading);
+    if (!each.pressure) continue;
+    reading.set_avg10(each.pressure->avg10);
+    reading.set_avg60(each.pressure->avg60);
+    reading.set_avg300(each.pressure->avg300);
+    put_if(each.pressure->total_us, &Reading::set_total_us, reading);
+  }
+}
+
 // More would be a long answer on a node with hundreds of containers.
 constexpr std::size_t kQosValuesMax = 1000;
 
@@ -96,6 +129,10 @@ v1::AgentStatus status_of(DaemonParts& parts) {
   if (parts.managed_oom) {
     const auto managed = parts.managed_oom->state();
     if (managed) put_managed_oom(*managed, parts.clock.now(), status);
+    const auto readings = parts.managed_readings.last();
+    if (managed && readings) {
+      put_managed_readings(*readings, parts.clock.now(), *status.mutable_managed_oom());
+    }
   }
   if (parts.pod_list) put_pod_list(parts.pod_list->state(), status);
   if (!parts.written_pods) return status;

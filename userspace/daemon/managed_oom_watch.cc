@@ -10,6 +10,7 @@
 #include <array>
 #include <limits>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "base/start_thread.h"
@@ -61,6 +62,13 @@ ManagedOomRules rules_of(const clients::ManagedUnits& units, const rulesets::Oom
   return rules;
 }
 
+std::shared_ptr<const std::vector<std::string>> monitored_by(const ManagedOomRules& rules) {
+  std::set<std::string> paths = rules.swap;
+  for (const auto& [path, rule] : rules.pressure) paths.insert(path);
+  if (paths.empty()) return nullptr;
+  return std::make_shared<const std::vector<std::string>>(paths.begin(), paths.end());
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ManagedOomWatch>> ManagedOomWatch::start(exports::Log& log,
@@ -88,6 +96,7 @@ void ManagedOomWatch::follow(const std::optional<rulesets::OomdConf>& conf) {
     if (!conf) {
       state_.reset();
       in_force_.clear();
+      monitored_.reset();
     } else {
       if (!state_) state_.emplace();
       settings_changed_ = settings_changed_ || state_->conf != *conf;
@@ -106,6 +115,11 @@ bool ManagedOomWatch::take() {
 std::vector<rulesets::Ruleset> ManagedOomWatch::in_force() const {
   const std::lock_guard lock(mutex_);
   return in_force_;
+}
+
+std::shared_ptr<const std::vector<std::string>> ManagedOomWatch::monitored() const {
+  const std::lock_guard lock(mutex_);
+  return monitored_;
 }
 
 void ManagedOomWatch::refused() {
@@ -209,12 +223,14 @@ void ManagedOomWatch::offer() {
 
 void ManagedOomWatch::set_rules(const rulesets::OomdConf& conf, ManagedOomRules rules) {
   auto made = rulesets::managed_rulesets(rules, conf);
+  auto monitored = monitored_by(rules);
   LogLine line("managed-oom");
   {
     const std::lock_guard lock(mutex_);
     if (!state_) return;
     line.field("swap", rules.swap.size()).field("pressure", rules.pressure.size());
     state_->rules = std::move(rules);
+    monitored_ = std::move(monitored);
     const bool refused = std::exchange(refused_, false);
     if (made == in_force_ && !refused) return;
     in_force_ = std::move(made);

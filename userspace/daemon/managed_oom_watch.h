@@ -67,6 +67,8 @@ class ManagedOomWatch {
   [[nodiscard]] std::vector<rulesets::Ruleset> in_force() const;
   // What was taken could not be used: it is offered again after the next reading.
   void refused();
+  // Paths of the cgroups of the rules, sorted; null: there are none. Any thread.
+  [[nodiscard]] std::shared_ptr<const std::vector<std::string>> monitored() const;
   // Any thread. Nothing: managedOOM is off.
   [[nodiscard]] std::optional<ManagedOomSourceState> state() const;
 
@@ -107,8 +109,9 @@ class ManagedOomWatch {
   mutable base::PriorityMutex mutex_;
   std::optional<ManagedOomSourceState> state_;
   std::vector<rulesets::Ruleset> in_force_;
-  bool changed_ = false;           // in_force_, since take()
-  bool refused_ = false;           // in_force_, by the loop
+  std::shared_ptr<const std::vector<std::string>> monitored_;  // of state_->rules
+  bool changed_ = false;                                       // in_force_, since take()
+  bool refused_ = false;                                       // in_force_, by the loop
   bool settings_changed_ = false;  // state_->conf, since the rules were made
 
   std::thread thread_;  // last: uses all of the above

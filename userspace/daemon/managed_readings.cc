@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/managed_readings.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+namespace forestall::daemon {
+namespace {
+
+std::optional<std::int64_t> last_pgscan_of(const ManagedReadingsTaken& last,
+                                           const ManagedCgroupReading& reading) {
+  const auto known =
+      std::ranges::lower_bound(last.cgroups, reading.cgroup, {}, &ManagedCgroupReading::cgroup);
+  const bool is_same =
+      known != last.cgroups.end() && known->cgroup == reading.cgroup && known->id == reading.id;
+  return is_same ? known->pgscan : std::nullopt;
+}
+
+ManagedCgroupReading reading_of(const rulesets::Cgroup& cgroup) {
+  ManagedCgroupReading reading;
+  reading.cgroup = cgroup.path;
+  reading.id = cgroup.id;
+  if (cgroup.memory_pressure) reading.pressure = cgroup.memory_pressure->full;
+  reading.usage = cgroup.current;
+  reading.swap = cgroup.swap_current;
+  if (cgroup.stat) reading.pgscan = cgroup.stat->pgscan;
+  return reading;
+}
+
+}  // namespace
+
+void ManagedReadings::evaluated(const exports::Evaluation& evaluation) {
+  const auto& rules = evaluation.observation.rules;
+  const auto monitored = monitored_();
+  if (!monitored || monitored->empty()) {
+    const std::lock_guard lock(mutex_);
+    last_.reset();
+    return;
+  }
+  if (!rules) return;
+  ManagedReadingsTaken taken{MonotonicTime(rules->time), rules->host, {}};
+  for (std::size_t i = 0; i < std::min(monitored->size(), kCgroupsMax); ++i) {
+    if (const rulesets::Cgroup* cgroup = rules->find((*monitored)[i])) {
+      taken.cgroups.push_back(reading_of(*cgroup));
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  if (last_) {
+    if (last_->at == taken.at) return;
+    for (ManagedCgroupReading& each : taken.cgroups)
+      each.last_pgscan = last_pgscan_of(*last_, each);
+  }
+  last_ = std::move(taken);
+}
+
+std::optional<ManagedReadingsTaken> ManagedReadings::last() const {
+  const std::lock_guard lock(mutex_);
+  return last_;
+}
+
+}  // namespace forestall::daemon

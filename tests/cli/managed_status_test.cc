@@ -57,9 +57,11 @@ TEST(ManagedStatusText, NamesWhatIsNotInForce) {
   v1::ManagedOomStatus status;
   status.set_source("dbus");
   status.set_problem("systemd left the bus");
+  status.set_killed_signal_problem("another program has the name");
   EXPECT_EQ(managed_status_text(status),
             "managedOOM: dbus, not read yet\n"
             "NOT CURRENT: systemd left the bus\n"
+            "NO SIGNAL after a kill: another program has the name\n"
             "swap used limit: 0.00 %; memory pressure limit: 0.00 % for 0 s\n"
             "readings: none yet\n"
             "\nNo cgroup is watched for swap\n"

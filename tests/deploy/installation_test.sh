@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # installation_test.sh BUILD SBINDIR: fails if an installation of the build tree BUILD has no unit,
-# man page, example configuration, drop-in, alert rules or shell completions, or if the unit starts
-# a program outside of SBINDIR.
+# man page, example configuration, drop-in, D-Bus policy, alert rules or shell completions, or if
+# the unit starts a program outside of SBINDIR.
 set -eu
 
-for file in forestall.service forestall.8 config.yaml alerts.yaml managed-oom.conf; do
+for file in forestall.service forestall.8 config.yaml alerts.yaml managed-oom.conf \
+  forestall-oom1.conf; do
   grep -q "/$file\"" "$1/cmake_install.cmake" || { echo "installation: no $file"; exit 1; }
 done
 for place in bash-completion/completions:forestall zsh/site-functions:_forestall \

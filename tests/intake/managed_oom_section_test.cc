@@ -32,6 +32,9 @@ TEST(ManagedOomSection, IsOffByDefault) {
   EXPECT_FALSE(load_managed("managedOOM: {source: \"off\"}\n", "")->managed_oom);
   const auto unused = load_managed("managedOOM: {source: \"off\", config: /oomd.conf}\n", "");
   EXPECT_THAT(unused->warnings, testing::Contains(HasSubstr("config.yaml:1:29: has no effect")));
+  const auto silent = load_managed("managedOOM: {source: \"off\", killedSignal: true}\n", "");
+  EXPECT_FALSE(silent->killed_signal);
+  EXPECT_THAT(silent->warnings, testing::Contains(HasSubstr("config.yaml:1:29: has no effect")));
 }
 
 TEST(ManagedOomSection, ReadsTheNamedFile) {
@@ -41,6 +44,10 @@ TEST(ManagedOomSection, ReadsTheNamedFile) {
   ASSERT_TRUE(loaded->managed_oom);
   EXPECT_EQ(loaded->managed_oom->swap_used_limit, 8000);
   EXPECT_THAT(loaded->files, ElementsAre("config.yaml", "/oomd.conf"));
+  EXPECT_FALSE(loaded->killed_signal);
+  const auto signals =
+      load_managed("managedOOM: {source: dbus, config: /oomd.conf, killedSignal: true}\n", "");
+  EXPECT_TRUE(signals->killed_signal);
 }
 
 TEST(ManagedOomSection, AFileThatCannotBeReadIsRefusedWithItsPlace) {

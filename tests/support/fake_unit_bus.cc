@@ -122,10 +122,22 @@ int get_property(sd_bus_message* message, FakeUnitBus& systemd) {
   return sd_bus_reply_method_errorf(message, SD_BUS_ERROR_UNKNOWN_PROPERTY, "no %s", property);
 }
 
+int take_killed(sd_bus_message* message, FakeUnitBus& systemd) {
+  const char* cgroup = nullptr;
+  const char* reason = nullptr;
+  if (sd_bus_message_read(message, "ss", &cgroup, &reason) < 0) return -EINVAL;
+  systemd.note_killed(std::string(cgroup) + " " + reason);
+  return 1;
+}
+
 int on_call(sd_bus_message* message, void* userdata, sd_bus_error*) {
   auto& systemd = *static_cast<FakeUnitBus*>(userdata);
   const char* member = sd_bus_message_get_member(message);
   const std::string_view name = member == nullptr ? "" : member;
+  if (sd_bus_message_is_signal(message, "org.freedesktop.oom1.Manager", "Killed") > 0) {
+    return take_killed(message, systemd);
+  }
+  if (name == "RequestName") return sd_bus_reply_method_return(message, "u", systemd.name_reply());
   if (name == "Hello") return sd_bus_reply_method_return(message, "s", ":1.1");
   if (name == "GetNameOwner") return sd_bus_reply_method_return(message, "s", kServedOwner);
   if (name == "AddMatch" || name == "Subscribe") return sd_bus_reply_method_return(message, "");
@@ -187,6 +199,32 @@ FakeUnitTable FakeUnitBus::units() const {
 void FakeUnitBus::note_read(const std::string& name) {
   const std::lock_guard lock(mutex_);
   read_.push_back(name);
+}
+
+void FakeUnitBus::set_name_reply(std::uint32_t reply) {
+  const std::lock_guard lock(mutex_);
+  name_reply_ = reply;
+}
+
+std::uint32_t FakeUnitBus::name_reply() const {
+  const std::lock_guard lock(mutex_);
+  return name_reply_;
+}
+
+void FakeUnitBus::note_killed(std::string killed) {
+  {
+    const std::lock_guard lock(mutex_);
+    killed_.push_back(std::move(killed));
+  }
+  killed_changed_.notify_all();
+}
+
+std::string FakeUnitBus::next_killed() {
+  std::unique_lock lock(mutex_);
+  killed_changed_.wait(lock, [&] { return !killed_.empty(); });
+  std::string first = std::move(killed_.front());
+  killed_.pop_front();
+  return first;
 }
 
 void FakeUnitBus::flood(std::size_t signals) {

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -59,6 +60,11 @@ class FakeUnitBus {
   void go_away();
   void accept_again();
 
+  // The reply to the next requests of a name: 1, the client owns it; 3, another one does.
+  void set_name_reply(std::uint32_t reply);
+  // Waits for a signal Killed of systemd-oomd: "CGROUP REASON". Each one once.
+  [[nodiscard]] std::string next_killed();
+
   // Units whose properties were read since the start, in order; each reading once.
   [[nodiscard]] std::vector<std::string> read_units() const;
 
@@ -66,6 +72,8 @@ class FakeUnitBus {
   [[nodiscard]] std::optional<FakeUnit> unit(const std::string& name) const;
   [[nodiscard]] FakeUnitTable units() const;
   void note_read(const std::string& name);
+  void note_killed(std::string killed);
+  [[nodiscard]] std::uint32_t name_reply() const;
   [[nodiscard]] std::size_t take_flood();
 
  private:
@@ -85,6 +93,9 @@ class FakeUnitBus {
   std::vector<std::pair<Order, std::string>> orders_;
   std::vector<std::string> read_;
   std::size_t flood_ = 0;
+  std::uint32_t name_reply_ = 1;
+  std::deque<std::string> killed_;
+  std::condition_variable killed_changed_;
   bool away_ = false;
   bool closed_ = false;  // because it is away
   bool stop_ = false;

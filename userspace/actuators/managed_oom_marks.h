@@ -28,6 +28,7 @@ namespace forestall::actuators {
 struct ManagedOomMark {
   Workload victim;
   std::uint64_t processes = 0;  // that the kill signalled
+  bool for_swap = false;        // by ManagedOOMSwap, not by ManagedOOMMemoryPressure
 };
 
 // Base: nothing is marked.

@@ -53,7 +53,8 @@ void KillController::mark_managed_oom(const Decision& decision,
   for (const Eviction& eviction : decision.evictions) {
     const Workload& victim = decision.considered[eviction.candidate].sample.workload;
     if (std::ranges::find(killed, victim.cgroup) == killed.end()) continue;
-    parts_.marker.mark({victim, parts_.ladder.signalled(victim.cgroup)});
+    parts_.marker.mark({victim, parts_.ladder.signalled(victim.cgroup),
+                        ruleset.name == rulesets::kManagedSwapRuleset});
   }
 }
 

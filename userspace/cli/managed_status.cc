@@ -59,6 +59,9 @@ std::string head_text(const ManagedOomStatus& managed) {
   if (!managed.problem().empty()) {
     text += fmt::format("NOT CURRENT: {}\n", printable(managed.problem()));
   }
+  if (managed.has_killed_signal_problem() && !managed.killed_signal_problem().empty()) {
+    text += fmt::format("NO SIGNAL after a kill: {}\n", printable(managed.killed_signal_problem()));
+  }
   text += fmt::format("swap used limit: {}; memory pressure limit: {} for {}\n",
                       limit_text(managed.swap_used_limit()), limit_text(managed.pressure_limit()),
                       seconds_of_us(managed.pressure_duration_us()));

@@ -95,6 +95,20 @@ void take_written_pods(DaemonParts& parts, exports::Log& log) {
   parts.written_pods = std::move(*written);
 }
 
+// Sends systemd-oomd's signal after kills. Without its thread, kills have no signal.
+void send_killed_signals(DaemonParts& parts, bool on, exports::Log& log) {
+  auto signals = KilledSignals::start(log);
+  if (!signals) {
+    log.write(LogLevel::error,
+              LogLine("no-killed-signal").field("problem", signals.error().text()));
+    return;
+  }
+  parts.killed_signals = std::move(*signals);
+  parts.killed_signals->set_on(on);
+  parts.signalling_marker =
+      std::make_unique<SignallingMarker>(*parts.marker, *parts.killed_signals);
+}
+
 // Follows systemd's properties, if the thread can be started and the host has what the rules need.
 void watch_managed_oom(DaemonParts& parts, const intake::LoadedConfig& loaded,
                        const agent::ProbedHost& host, exports::Log& log) {
@@ -114,6 +128,7 @@ void watch_managed_oom(DaemonParts& parts, const intake::LoadedConfig& loaded,
   parts.marker = std::move(*marker);
   parts.managed_oom = std::move(*watch);
   parts.managed_oom->follow(loaded.managed_oom);
+  send_killed_signals(parts, loaded.killed_signal, log);
 }
 
 // Pods that were written come before those of the podList: they are the API server's.
@@ -148,6 +163,7 @@ Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
     intake::LoadedConfig again = TRY(options.load_config());
     log_config_warnings(log, again.warnings);
     TRY(rules.reload(again));  // nothing after it fails
+    if (parts.killed_signals) parts.killed_signals->set_on(again.killed_signal);
     if (parts.pod_list) {
       parts.pod_list->follow(again.pod_list, again.config.pod_list_max_age,
                              again.config.known_pods);

@@ -184,6 +184,11 @@ void build_sinks(DaemonParts& parts, const agent::ProbedHost& host, exports::Log
       *parts.observer, parts.drops);
 }
 
+actuators::ManagedOomMarker& marker_of(DaemonParts& parts) {
+  if (parts.signalling_marker) return *parts.signalling_marker;
+  return *parts.marker;
+}
+
 }  // namespace
 
 Result<void> build_parts(DaemonParts& parts, agent::ProbedHost& host, const Config& config,
@@ -223,7 +228,7 @@ agent::Parts core_parts(DaemonParts& parts, const agent::ProbedHost& host, expor
                     .rules = *parts.rules,
                     .rule_settings = *parts.rule_settings,
                     .restarter = *parts.restarter,
-                    .marker = *parts.marker,
+                    .marker = marker_of(parts),
                     .hooks = *parts.hooks,
                     .memory_qos = *parts.memory_qos,
                     .forecast = *parts.forecast,

@@ -18,6 +18,7 @@
 #include "agent/rule_sampler.h"
 #include "agent/tree_scanner.h"
 #include "daemon/agent_api.h"
+#include "daemon/killed_signals.h"
 #include "daemon/live_picture.h"
 #include "daemon/managed_oom_watch.h"
 #include "daemon/managed_readings.h"
@@ -71,6 +72,8 @@ struct DaemonParts {
   std::unique_ptr<WrittenPods> written_pods;  // null: no descriptor was left for it
   // Null: managedOOM was off at the start, or this host cannot have it.
   std::unique_ptr<ManagedOomWatch> managed_oom;
+  std::unique_ptr<KilledSignals> killed_signals;  // null with managed_oom, or without its thread
+  std::unique_ptr<SignallingMarker> signalling_marker;  // null without killed_signals
   ManagedReadings managed_readings{[this]() -> std::shared_ptr<const std::vector<std::string>> {
     return managed_oom ? managed_oom->monitored() : nullptr;
   }};

@@ -133,6 +133,8 @@ v1::AgentStatus status_of(DaemonParts& parts) {
     if (managed && readings) {
       put_managed_readings(*readings, parts.clock.now(), *status.mutable_managed_oom());
     }
+    const auto problem = parts.killed_signals ? parts.killed_signals->problem() : std::nullopt;
+    if (managed && problem) status.mutable_managed_oom()->set_killed_signal_problem(*problem);
   }
   if (parts.pod_list) put_pod_list(parts.pod_list->state(), status);
   if (!parts.written_pods) return status;

@@ -41,8 +41,14 @@ ManagedOomSection check_managed_oom(const v1::Config& given, Report& report) {
   }
   if (section.on) {
     check_names(given, report);
-  } else if (given.managed_oom().has_config()) {
+    section.killed_signal = given.managed_oom().killed_signal();
+    return section;
+  }
+  if (given.managed_oom().has_config()) {
     report.warn_at_key(kConfig, "has no effect: 'source' is off");
+  }
+  if (given.managed_oom().killed_signal()) {
+    report.warn_at_key("managedOOM.killedSignal", "has no effect: 'source' is off");
   }
   return section;
 }

@@ -12,6 +12,7 @@ namespace forestall::intake {
 struct ManagedOomSection {
   bool on = false;     // source: dbus
   std::string config;  // in place of oomd.conf; empty: systemd's own files
+  bool killed_signal = false;
 };
 
 [[nodiscard]] ManagedOomSection check_managed_oom(const v1::Config& given, Report& report);

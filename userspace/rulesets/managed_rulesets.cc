@@ -47,7 +47,7 @@ Ruleset swap_ruleset(CgroupPatterns cgroups, const OomdConf& conf) {
   Kill kill = managed_kill(KillBy::swap_usage, std::move(cgroups));
   kill.swap_threshold = {true, kLeastSwapPercent};
   Ruleset ruleset;
-  ruleset.name = "ManagedOOMSwap";
+  ruleset.name = kManagedSwapRuleset;
   ruleset.post_action_delay = 0;
   ruleset.groups = {{"memory and swap used", {{"available", memory}, {"available", swap}}}};
   ruleset.actions = {{"kill", std::move(kill)}};

@@ -19,6 +19,7 @@ namespace forestall::rulesets {
 
 // The names of these rulesets begin with it, and no other name does.
 inline constexpr std::string_view kManagedRulesetPrefix = "ManagedOOM";
+inline constexpr std::string_view kManagedSwapRuleset = "ManagedOOMSwap";
 
 // The cgroup as a pattern that matches nothing else. Nothing: the path is not that of a cgroup, or
 // has characters that no pattern can name.

@@ -39,7 +39,7 @@ class ManagedOomMarks : public ::testing::Test {
     ASSERT_EQ(::fsetxattr(directory_.get(), kMark, text.data(), text.size(), 0), 0);
   }
   // The errno; 0: it was added.
-  int add(std::uint64_t number) {
+  int add(std::int64_t number) {
     const auto added = add_to_attribute(directory_.get(), kMark, number);
     return added ? 0 : added.error().code;
   }
@@ -53,6 +53,10 @@ TEST_F(ManagedOomMarks, BeginAtZeroAndGrow) {
   EXPECT_EQ(value(), "1");
   EXPECT_EQ(add(41), 0);
   EXPECT_EQ(value(), "42");
+  EXPECT_EQ(add(-42), 0);
+  EXPECT_EQ(value(), "0");
+  EXPECT_EQ(add(-1), EOVERFLOW);
+  EXPECT_EQ(value(), "0");
 }
 
 // The owner of a cgroup can set its user.* attributes.
@@ -98,8 +102,13 @@ TEST_F(ManagedOomMarkerOfAFolder, MarksWithTheProcessesOfEachKill) {
     auto marker = ManagedOomMarkerThread::start(
         *cgroups_, [&](const std::string& problem) { problems += problem; });
     ASSERT_TRUE(marker);
+    (*marker)->announce(mark_of("/victim", 0).victim);
+    EXPECT_EQ(attribute("user.oomd_ooms"), "1") << "before the signals";
     (*marker)->mark(mark_of("/victim", 3));
+    (*marker)->announce(mark_of("/victim", 0).victim);
     (*marker)->mark(mark_of("/victim", 4));
+    (*marker)->announce(mark_of("/victim", 0).victim);
+    (*marker)->mark(mark_of("/victim", 0));  // this one killed nothing
     ManagedOomMark other = mark_of("/victim", 100);
     ++other.victim.cgroup.inode;
     (*marker)->mark(other);
@@ -110,7 +119,7 @@ TEST_F(ManagedOomMarkerOfAFolder, MarksWithTheProcessesOfEachKill) {
 }
 
 // The owner of a cgroup can make the call that sets an attribute wait.
-TEST_F(ManagedOomMarkerOfAFolder, MarkWaitsForNoOtherMark) {
+TEST_F(ManagedOomMarkerOfAFolder, AKillWaitsForNoOtherMark) {
   std::promise<void> blocked;
   std::promise<void> go_on;
   const auto caller = std::this_thread::get_id();
@@ -125,7 +134,7 @@ TEST_F(ManagedOomMarkerOfAFolder, MarkWaitsForNoOtherMark) {
     (*marker)->mark(mark_of("/gone", 1));
     blocked.get_future().wait();
     for (std::size_t i = 0; i < ManagedOomMarkerThread::kWaitingMax; ++i) {
-      (*marker)->mark(mark_of("/victim", 1));
+      (*marker)->announce(mark_of("/victim", 1).victim);
     }
     EXPECT_THAT(refused, testing::IsEmpty());
     (*marker)->mark(mark_of("/victim", 1));

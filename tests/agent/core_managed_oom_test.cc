@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kill by a ruleset of systemd's ManagedOOM properties is marked for PID 1.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -47,16 +48,22 @@ class LargeLeaf final : public RuleSampler {
 // Keeps the marks, and whether the victim was killed before.
 class FakeMarker final : public actuators::ManagedOomMarker {
  public:
-  explicit FakeMarker(const test::Child& victim) : victim_(victim) {}
+  explicit FakeMarker(test::Child& victim) : victim_(victim) {}
+  void announce(const Workload& victim) override {
+    announced.push_back(victim.path);
+    killed_before_announced = victim_.ended();
+  }
   void mark(actuators::ManagedOomMark mark) override {
     killed_before = victim_.wait_exit(seconds(5));
     marks.push_back(std::move(mark));
   }
   std::vector<actuators::ManagedOomMark> marks;
+  std::vector<std::string> announced;
   bool killed_before = false;
+  bool killed_before_announced = false;
 
  private:
-  const test::Child& victim_;
+  test::Child& victim_;
 };
 
 class CoreManagedOom : public CoreOnFiles {
@@ -105,9 +112,11 @@ class CoreManagedOom : public CoreOnFiles {
   FakeMarker marker_{child_};
 };
 
-// A mark may have to wait for the owner of the cgroup.
-TEST_F(CoreManagedOom, AKillIsMarkedAfterItsSignals) {
+// PID 1 reads the first attribute when the first process exits.
+TEST_F(CoreManagedOom, AKillIsAnnouncedBeforeItsSignalsAndMarkedAfterThem) {
   kill_by("ManagedOOMSwap");
+  EXPECT_THAT(marker_.announced, testing::ElementsAre("/pods/leak"));
+  EXPECT_FALSE(marker_.killed_before_announced);
   ASSERT_EQ(marker_.marks.size(), 1U);
   EXPECT_TRUE(marker_.killed_before);
   EXPECT_EQ(marker_.marks[0].victim.path, "/pods/leak");
@@ -119,22 +128,25 @@ TEST_F(CoreManagedOom, AKillIsMarkedAfterItsSignals) {
 TEST_F(CoreManagedOom, AKillByAnotherRulesetIsNotMarked) {
   kill_by("own");
   EXPECT_TRUE(child_.wait_exit());
+  EXPECT_TRUE(marker_.announced.empty());
   EXPECT_TRUE(marker_.marks.empty());
 }
 
 TEST_F(CoreManagedOom, ADryRunIsNotMarked) {
   kill_by("ManagedOOMSwap", /*dry_run=*/true);
   EXPECT_EQ(ladder_->progress().size(), 1U);
+  EXPECT_TRUE(marker_.announced.empty());
   EXPECT_TRUE(marker_.marks.empty());
   EXPECT_FALSE(child_.ended());
 }
 
 // No process was signalled.
-TEST_F(CoreManagedOom, AKillThatFailsIsNotMarked) {
+TEST_F(CoreManagedOom, AnAnnouncedKillThatFailsIsTakenBack) {
   files_.write("cgroup/pods/leak/cgroup.procs", std::to_string(getpid()) + "\n");
   kill_by("ManagedOOMSwap");
   EXPECT_EQ(ladder_->progress().size(), 1U);
-  EXPECT_TRUE(marker_.marks.empty());
+  ASSERT_EQ(marker_.marks.size(), 1U);
+  EXPECT_EQ(marker_.marks[0].processes, 0U) << "the announcement is taken back";
 }
 
 }  // namespace

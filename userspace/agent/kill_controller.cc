@@ -23,6 +23,15 @@ bool is_hard_threshold_met(const Decision& decision) {
   });
 }
 
+bool is_managed(const Decision& decision) {
+  return decision.reason == Reason::ruleset && decision.ruleset &&
+         decision.rulesets[*decision.ruleset].name.starts_with(rulesets::kManagedRulesetPrefix);
+}
+
+bool is_for_swap(const Decision& decision) {
+  return decision.rulesets[*decision.ruleset].name == rulesets::kManagedSwapRuleset;
+}
+
 }  // namespace
 
 // The watchdog reports its kill at once, and the next evaluation reads it. If no process was left
@@ -39,23 +48,25 @@ bool KillController::signal(const Decision& decision) {
     return false;
   }
   if (!claim()) return false;
+  const auto managed = managed_victims(decision);
+  for (const Workload* victim : managed) parts_.marker.announce(*victim);
   const std::vector<CgroupId> killed = kills_.signal(decision);
-  mark_managed_oom(decision, killed);
+  for (const Workload* victim : managed) {
+    const bool begun = std::ranges::find(killed, victim->cgroup) != killed.end();
+    parts_.marker.mark(
+        {*victim, begun ? parts_.ladder.signalled(victim->cgroup) : 0, is_for_swap(decision)});
+  }
   return true;
 }
 
-// Of a kill in systemd-oomd's place, for PID 1.
-void KillController::mark_managed_oom(const Decision& decision,
-                                      const std::vector<CgroupId>& killed) {
-  if (decision.reason != Reason::ruleset || !decision.ruleset || parts_.ladder.dry_run()) return;
-  const RuleReport& ruleset = decision.rulesets[*decision.ruleset];
-  if (!ruleset.name.starts_with(rulesets::kManagedRulesetPrefix)) return;
+// Of a kill in systemd-oomd's place, which is marked for PID 1.
+std::vector<const Workload*> KillController::managed_victims(const Decision& decision) const {
+  std::vector<const Workload*> victims;
+  if (parts_.ladder.dry_run() || !is_managed(decision)) return victims;
   for (const Eviction& eviction : decision.evictions) {
-    const Workload& victim = decision.considered[eviction.candidate].sample.workload;
-    if (std::ranges::find(killed, victim.cgroup) == killed.end()) continue;
-    parts_.marker.mark({victim, parts_.ladder.signalled(victim.cgroup),
-                        ruleset.name == rulesets::kManagedSwapRuleset});
+    victims.push_back(&decision.considered[eviction.candidate].sample.workload);
   }
+  return victims;
 }
 
 void KillController::record_loop_kills(const Record& evaluated) {

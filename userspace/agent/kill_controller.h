@@ -81,7 +81,7 @@ class KillController {
 
  private:
   [[nodiscard]] bool claim();
-  void mark_managed_oom(const Decision& decision, const std::vector<CgroupId>& killed);
+  [[nodiscard]] std::vector<const Workload*> managed_victims(const Decision& decision) const;
   void submit(KillRequest request);
   [[nodiscard]] bool may_complete(const WorkloadSample& victim);
 

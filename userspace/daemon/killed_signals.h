@@ -77,6 +77,7 @@ class SignallingMarker final : public actuators::ManagedOomMarker {
   // Both outlive it.
   SignallingMarker(actuators::ManagedOomMarker& marker, KilledSignals& signals)
       : marker_(marker), signals_(signals) {}
+  void announce(const Workload& victim) override { marker_.announce(victim); }
   void mark(actuators::ManagedOomMark mark) override;
 
  private:

@@ -16,9 +16,9 @@ build=(
   protobuf-compiler zlib1g-dev
 )
 tests=(
-  apt-utils chromium clang-format clang-tidy-19 cpio e2fsprogs git kmod libbenchmark-dev
+  apt-utils chromium clang-format clang-tidy-19 cpio dbus e2fsprogs git kmod libbenchmark-dev
   fish libclang-rt-19-dev libgmock-dev libgrpc++-dev libgtest-dev mandoc openssl prometheus
-  protobuf-compiler-grpc python3 qemu-system-x86 tmux xz-utils zsh zstd busybox-static
+  protobuf-compiler-grpc python3 qemu-system-x86 systemd tmux xz-utils zsh zstd busybox-static
 )
 bench=(
   busybox-static debootstrap e2fsprogs kmod python3 python3-matplotlib qemu-system-x86 systemd

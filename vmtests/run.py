@@ -7,10 +7,13 @@ this is developed on allows neither fentry programs nor more than one version
 of the memory controller. So the cases run in small guests, one boot per
 kernel and cgroup version:
 
-    6.1 v1   6.1 v2   6.12 v2   newest v2 (Debian sid, 7.2 when this was written)
+    6.1 v1   6.1 v2   6.12 v2   6.12 systemd   newest v2 (Debian sid, 7.2 when this was written)
+
+In "6.12 systemd", PID 1 is this machine's systemd, with its D-Bus. The cases of the section
+"systemd" of vmtests/placement.txt run there and nowhere else, and no other case does.
 
 vmtests/placement.txt lists the cases that need not run in every guest, with
-the reasons. Cases named with --case run in every guest.
+the reasons. Cases named with --case run in every other guest.
 
 The cases of an environment are split over a few boots, which run at the same
 time as far as --jobs permits.
@@ -24,7 +27,7 @@ Examples
 
 What a case finds in the guest
     FORESTALL_BIN        /forestall/bin/forestall
-    FORESTALL_TEST_ENV   vm:<6.1|6.12|newest>:<v1|v2>
+    FORESTALL_TEST_ENV   vm:<6.1|6.12|newest>:<v1|v2|systemd>
     root with every capability, 2 CPUs (--cpus), no swap and no network but lo; /tmp and
     /run are tmpfs; 4 free huge pages of 2 MiB; tracefs, debugfs and bpffs are
     mounted; zram, loop and brd are loaded; busybox is /bin, with mkfs.ext4
@@ -44,7 +47,7 @@ takes the kernel down fails alone: the cases after it run in a fresh boot.
 Exit status: 0 all passed, 1 something failed, 2 something could not be tried
 (usage, a required kernel that cannot be fetched, a guest that does not boot).
 
-Needs: qemu-system-x86, busybox-static, kmod, apt, zstd, lz4. No root, no KVM.
+Needs: qemu-system-x86, busybox-static, kmod, apt, zstd, lz4, systemd, dbus. No root, no KVM.
 """
 
 from __future__ import annotations
@@ -63,7 +66,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
 from pathlib import Path
 
-from harness import gtest, guest, image, kernels, placement, report
+from harness import gtest, guest, image, kernels, placement, report, systemd
 from harness.campaign import Campaign, Environment, Limits
 from harness.guest import Ending, Fleet
 from harness.libraries import MissingLibrary
@@ -76,6 +79,11 @@ BUILT = {"forestall": "userspace/cli/forestall",
          "forestall-offline": "userspace/cli/forestall-offline",
          "forestall-prekill": "userspace/cli/forestall-prekill",
          "vm_cases": "vmtests/vm_cases"}  # fmt: skip
+# What a guest with systemd has of this repository.
+OF_SYSTEMD = {
+    "usr/share/dbus-1/system.d/forestall-oom1.conf": REPOSITORY
+    / "scripts/deploy/forestall-oom1.conf",
+}
 KEPT_LOGS = 10
 
 
@@ -90,7 +98,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     labels = [track.label for track in kernels.TRACKS] + list(kernels.ALIASES)
     add = parser.add_argument
     add("--kernel", action="append", choices=[*labels, "all"], help="default: all; may be repeated")
-    add("--cgroup", choices=["v1", "v2", "all"], default="all")
+    add("--cgroup", choices=["v1", "v2", systemd.CGROUP, "all"], default="all",
+        help="default: all; --run and --shell use systemd only if it is named")  # fmt: skip
     add("--case", action="append", default=[], metavar="GLOB", help="cases to run; repeatable")
     add("--require", action="append", default=[], choices=labels,
         help="with all kernels: fail unless this one could be fetched")  # fmt: skip
@@ -140,6 +149,8 @@ def matrix(options: argparse.Namespace) -> list[Environment]:
     environments = []
     for track in chosen_tracks(options):
         versions = track.cgroups
+        if options.cgroup == "all" and (options.run or options.shell):
+            versions = tuple(version for version in versions if version != systemd.CGROUP)
         if options.cgroup != "all":
             named = any(label != "all" for label in options.kernel or [])
             versions = (options.cgroup,) if named or options.cgroup in versions else ()
@@ -284,10 +295,13 @@ class Run:
         logs = prepare_logs(options)
         campaigns = []
         for cell in (e for e in environments if e.kernel is not None):
+            parts = (payload,)
+            if cell.cgroup == systemd.CGROUP:
+                parts += (systemd.archive(self._scratch, OF_SYSTEMD),)
             cell.logs = logs / f"{cell.label}-{cell.cgroup}"
             campaigns.append(
                 Campaign(
-                    cell, self._fleet, self._limits, payload, self._scratch, variables,
+                    cell, self._fleet, self._limits, parts, self._scratch, variables,
                     self.printer.case,
                 )  # fmt: skip
             )
@@ -301,7 +315,9 @@ class Run:
     def _place(
         self, environments: list[Environment], cases: list[str]
     ) -> list[tuple[Environment, list[str]]]:
-        patterns = {} if self._options.case else placement_patterns()
+        patterns = placement_patterns()
+        if self._options.case:
+            patterns = {case: section for case, section in patterns.items() if section == "systemd"}
         return placement.place(environments, cases, patterns)
 
     def _run_all(self, campaigns: list[Campaign], cases: list[str]) -> None:

@@ -65,6 +65,7 @@ class PlacementTest(unittest.TestCase):
     NAMES = ["A.One", "B.One", "B.Two"]
     GUESTS = [Environment("6.1", "v1"), Environment("6.1", "v2"), Environment("6.12", "v2"),
               Environment("newest", "v2")]  # fmt: skip
+    SYSTEMD = Environment("6.12", "systemd")
 
     def where(self, patterns: dict[str, str], guests: list[Environment] = GUESTS) -> list[str]:
         """The guests of B.Two."""
@@ -89,11 +90,17 @@ class PlacementTest(unittest.TestCase):
             with mock.patch.object(placement, "host_cgroup_version", return_value=host):
                 self.assertEqual(self.where({"B.*": "other cgroup version"}), [guest])
 
+    def test_the_guest_with_systemd_has_its_own_cases_only(self) -> None:
+        guests = [*self.GUESTS, self.SYSTEMD]
+        self.assertEqual(self.where({"B.*": "systemd"}, guests), ["6.12 systemd"])
+        self.assertEqual(self.where({}, guests), [guest.name for guest in self.GUESTS])
+        self.assertEqual(self.where({"B.*": "once"}, guests), ["6.12 v2"])
+
     def test_the_first_pattern_decides(self) -> None:
         self.assertEqual(self.where({"B.Two": "once", "B.*": "per kernel"}), ["6.12 v2"])
 
     def test_every_case_for_a_guest_runs_whatever_guests_there_are(self) -> None:
-        for section in placement.SECTIONS.keys() - {"host"}:
+        for section in placement.SECTIONS.keys() - {"host", "systemd"}:
             for guest in self.GUESTS:
                 self.assertEqual(self.where({"B.*": section}, [guest]), [guest.name])
             self.assertEqual(self.where({"B.*": section}, []), [])
@@ -465,7 +472,7 @@ class ScriptedCampaign(Campaign):
         self._logs = logs
         limits = Limits(1, 1, 1, 1)
         super().__init__(
-            Environment("6.1", "v2"), Fleet(), limits, Path(), Path(), {}, lambda e, c: None
+            Environment("6.1", "v2"), Fleet(), limits, (), Path(), {}, lambda e, c: None
         )
 
     def _boot_with(self, remaining):  # type: ignore[no-untyped-def]
@@ -571,7 +578,9 @@ class MatrixTest(unittest.TestCase):
         return [cell.name for cell in run.matrix(run.parse_arguments(list(arguments)))]
 
     def test_matrix(self) -> None:
-        self.assertEqual(self.names(), ["6.1 v1", "6.1 v2", "6.12 v2", "newest v2"])
+        self.assertEqual(self.names(), ["6.1 v1", "6.1 v2", "6.12 v2", "6.12 systemd", "newest v2"])
+        self.assertEqual(self.names("--kernel", "6.12", "--shell"), ["6.12 v2"])
+        self.assertEqual(self.names("--cgroup", "systemd", "--shell"), ["6.12 systemd"])
         self.assertEqual(self.names("--cgroup", "v1"), ["6.1 v1"])
         self.assertEqual(self.names("--kernel", "7.2"), ["newest v2"])
         self.assertEqual(self.names("--kernel", "6.12", "--cgroup", "v1"), ["6.12 v1"])

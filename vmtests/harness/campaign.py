@@ -45,7 +45,7 @@ class Environment:
     """One cell of the matrix and its results."""
 
     label: str  # 6.1, 6.12, newest
-    cgroup: str  # v1, v2
+    cgroup: str  # v1, v2, systemd
     kernel: Kernel | None = None
     release: str = ""
     cases: list[Case] = field(default_factory=list)
@@ -116,7 +116,7 @@ class Campaign:
         environment: Environment,
         fleet: guest.Fleet,
         limits: Limits,
-        payload: Path,
+        payload: tuple[Path, ...],
         scratch: Path,
         variables: dict[str, str],
         on_case: Callable[[Environment, Case], None],
@@ -206,7 +206,7 @@ class Campaign:
         folder = environment.logs / boot
         folder.mkdir(parents=True)
         initramfs = self._scratch / f"{environment.label}-{environment.cgroup}-{boot}.cpio"
-        image.assemble([image.base(environment.kernel), self._payload], plan, initramfs)
+        image.assemble([image.base(environment.kernel), *self._payload], plan, initramfs)
         return guest.Machine(
             kernel=environment.kernel.boot_file,
             initramfs=initramfs,

@@ -94,6 +94,23 @@ run_plan() {
   esac
 }
 
+# harness/systemd.py: systemd mounts the cgroups, and runs this script again for the plan.
+start_systemd() {
+  exec 3>&-
+  exec /lib/systemd/systemd
+}
+
+run_to_the_end() {
+  report ready "$(uname -r)"
+  run_plan
+  report exit $?
+  switch_off
+}
+
+if [ "$1" = plan ]; then
+  exec 3<>/dev/ttyS1
+  run_to_the_end
+fi
 mount_kernel_filesystems
 exec 3<>/dev/ttyS1
 stty -F /dev/ttyS1 raw -echo
@@ -107,7 +124,5 @@ hostname forestall-vm
 echo 0 >/proc/sys/kernel/kptr_restrict
 echo 4 >/proc/sys/vm/nr_hugepages
 [ "$(cat /proc/sys/vm/nr_hugepages)" = 4 ] || unfit "4 huge pages cannot be reserved"
-report ready "$(uname -r)"
-run_plan
-report exit $?
-switch_off
+if [ "$CGROUP" = systemd ]; then start_systemd; fi
+run_to_the_end

@@ -123,7 +123,7 @@ def payload(load: Payload, folder: Path) -> Path:
 
 
 def assemble(parts: list[Path], plan: Plan, target: Path) -> None:
-    """Writes base, payload and plan of one boot into the file QEMU reads."""
+    """Writes base, payloads and plan of one boot into the file QEMU reads."""
     with target.open("wb") as output:
         for part in parts:
             with part.open("rb") as archive:

@@ -53,12 +53,14 @@ class Track:
         return self.suites[0]
 
 
-# Version 1 of the memory controller is not built into Debian's 6.12 and later.
+# Version 1 of the memory controller is not built into Debian's 6.12 and later. "systemd": v2, with
+# systemd as PID 1.
 TRACKS = (
     Track("6.1", "linux-image-cloud-amd64", ("bookworm", "bookworm-security"), ("v1", "v2"), True),
     Track(
-        "6.12", "linux-image-6.12-cloud-amd64", ("bookworm", "bookworm-security"), ("v2",), True
-    ),
+        "6.12", "linux-image-6.12-cloud-amd64", ("bookworm", "bookworm-security"),
+        ("v2", "systemd"), True,
+    ),  # fmt: skip
     Track("newest", "linux-image-cloud-amd64", ("sid",), ("v2",), False),
 )
 ALIASES = {"7.2": "newest"}

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
+from . import systemd
 from .campaign import Environment
 
 # The guest of cases that need one guest only: a stable kernel with the cgroup version that the host
@@ -55,6 +56,10 @@ def _per_kernel(environments: list[Environment]) -> list[Environment]:
     return list({each.label: each for each in environments}.values())
 
 
+def _systemd(environments: list[Environment]) -> list[Environment]:
+    return [each for each in environments if each.cgroup == systemd.CGROUP]
+
+
 # Name of a section to what chooses its guests.
 SECTIONS: dict[str, Callable[[list[Environment]], list[Environment]]] = {
     "host": _none,
@@ -62,6 +67,7 @@ SECTIONS: dict[str, Callable[[list[Environment]], list[Environment]]] = {
     "other cgroup version": _other_cgroup_version,
     "per cgroup version": _per_cgroup_version,
     "per kernel": _per_kernel,
+    "systemd": _systemd,
 }
 
 
@@ -90,13 +96,18 @@ def unmatched(patterns: dict[str, str], names: list[str]) -> list[str]:
 def place(
     environments: list[Environment], names: list[str], patterns: dict[str, str]
 ) -> list[tuple[Environment, list[str]]]:
-    """Each environment with its cases, in their order. The first pattern that matches decides."""
-    guests = {name: choose(environments) for name, choose in SECTIONS.items()}
+    """Each environment with its cases, in their order. The first pattern that matches decides. A
+    guest with systemd runs the cases of its own section only."""
+    ordinary = [each for each in environments if each.cgroup != systemd.CGROUP]
+    guests = {
+        name: choose(environments if choose is _systemd else ordinary)
+        for name, choose in SECTIONS.items()
+    }
     placed: list[tuple[Environment, list[str]]] = [(each, []) for each in environments]
     for name in names:
         section = next((s for p, s in patterns.items() if fnmatch.fnmatchcase(name, p)), "")
         for environment, cases in placed:
-            if not section or any(environment is each for each in guests[section]):
+            if any(environment is each for each in guests.get(section, ordinary)):
                 cases.append(name)
     return placed
 

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -20,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "support/temp_tree.h"
 
@@ -46,6 +48,19 @@ class DescriptorStore {
   // Takes every message that was sent. Adds and removes descriptors by name.
   void receive() {
     while (receive_one()) {
+    }
+  }
+  // Takes messages until one contains `text`. False at the deadline.
+  [[nodiscard]] bool wait_for(std::string_view text, MonotonicTime deadline) {
+    found_ = false;
+    for (;;) {
+      wanted_ = text;
+      receive();
+      wanted_ = {};
+      const Duration left = deadline - SystemClock().now();
+      if (found_ || left <= Duration::zero()) return found_;
+      pollfd ready{socket_.get(), POLLIN, 0};
+      ::poll(&ready, 1, static_cast<int>(left / std::chrono::milliseconds(1)) + 1);
     }
   }
   [[nodiscard]] std::vector<std::string> names() const {
@@ -101,6 +116,7 @@ class DescriptorStore {
   }
 
   void take(std::string_view message, UniqueFd fd) {
+    if (!wanted_.empty() && message.find(wanted_) != std::string_view::npos) found_ = true;
     constexpr std::string_view kName = "FDNAME=";
     const auto at = message.find(kName);
     if (at == std::string_view::npos) return;
@@ -120,6 +136,8 @@ class DescriptorStore {
   UniqueFd socket_;
   std::vector<std::pair<std::string, UniqueFd>> kept_;
   int polled_ = 0;
+  std::string_view wanted_;
+  bool found_ = false;
 };
 
 }  // namespace forestall::test

@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // The agent ends before memory runs short: by kill -9, or by SIGTERM for an upgrade. Its guard
 // still kills the right process before the kernel's OOM killer acts, and the next agent records it.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "descriptor_store.h"
 #include "guard_trial.h"
 #include "scratch_bpffs.h"
 #include "support/agent_run.h"
@@ -108,6 +116,66 @@ TEST_F(GuardLeftTrial, TheLeakerAfterTheNextAgentTookOver) {
   expect_only_the_leak_dies();
   const auto last = start();
   expect_recorded(*last);
+}
+
+// With the descriptors of the one before, as systemd restarts it. Its log is `log`.
+Child run_as_service(const DescriptorStore& manager, const TempTree& place,
+                     const std::string& log) {
+  return Child([&] {
+    const std::string path = place / log;
+    const int to = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (to < 0 || ::dup2(to, STDOUT_FILENO) < 0 || ::dup2(to, STDERR_FILENO) < 0) return 1;
+    manager.pass();
+    const std::string program = forestall_executable(), config = place / "config.yaml";
+    ::execl(program.c_str(), program.c_str(), "agent", "--config", config.c_str(), "--run-dir",
+            place.path().c_str(), "--keep-guard", "systemd", nullptr);
+    return 127;
+  });
+}
+
+bool wait_for_line(const TempTree& place, const std::string& log, const std::string& text) {
+  const std::string path = place / log;
+  const UniqueFd watch(::inotify_init1(IN_CLOEXEC));
+  if (!watch || ::inotify_add_watch(watch.get(), path.c_str(), IN_MODIFY) < 0) return false;
+  const MonotonicTime deadline = SystemClock().now() + kPatience;
+  while (SystemClock().now() < deadline) {
+    std::ifstream file(path);
+    const std::string all((std::istreambuf_iterator<char>(file)), {});
+    if (all.find(text) != std::string::npos) return true;
+    pollfd ready{watch.get(), POLLIN, 0};
+    std::array<char, 4096> events{};
+    if (::poll(&ready, 1, 1000) > 0 && ::read(watch.get(), events.data(), events.size()) <= 0) {
+      return false;
+    }
+  }
+  return false;
+}
+
+TEST_F(GuardLeftTrial, TheLeakerAfterAServiceWasKilled) {
+  ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
+  const auto deadline = [] { return SystemClock().now() + kPatience; };
+  const TempTree place;
+  // As AgentRun does: without a list of the node, which may have less memory left.
+  const std::string more = std::string(kByGrowth) + "untilOom: {available: 0%}\n";
+  place.write("config.yaml", node_.config("none", more));
+  DescriptorStore manager;
+  {
+    const Child agent = run_as_service(manager, place, "first.log");
+    ASSERT_TRUE(manager.wait_for("READY=1", deadline()));
+    ASSERT_TRUE(wait_for_line(place, "first.log", "what=standing"));
+    ASSERT_EQ(::kill(agent.pid(), SIGKILL), 0);
+    ASSERT_TRUE(agent.wait_exit());
+  }
+  EXPECT_THAT(manager.names(), Contains("guard-1-1-clocks"));
+  expect_only_the_leak_dies();
+  const Child next = run_as_service(manager, place, "next.log");
+  ASSERT_TRUE(manager.wait_for("READY=1", deadline()));
+  EXPECT_TRUE(wait_for_line(place, "next.log", "agent=former"));
+  EXPECT_TRUE(wait_for_line(place, "next.log", "reason=guard-shot"));
+  EXPECT_TRUE(wait_for_line(place, "next.log", "what=took-over"));
+  manager.receive();
+  EXPECT_THAT(manager.names(), Each(Not(StartsWith("guard-1-"))));
+  EXPECT_THAT(manager.names(), Contains("guard-2-1-clocks"));
 }
 
 TEST_F(GuardLeftTrial, AnAgentWithoutTheGuardRemovesTheFormerOne) {

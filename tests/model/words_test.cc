@@ -38,7 +38,7 @@ void check_names(Enum last) {
 
 TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(Action::reclaim);
-  check_names(Reason::ruleset);
+  check_names(Reason::pod_runs_again);
   check_names(Exclusion::unkillable);
   check_names(Feature::oom_score_adj);
   check_names(FeatureState::forced_off);

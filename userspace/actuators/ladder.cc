@@ -79,6 +79,7 @@ class Ladder::Machine {
   }
 
   bool begin(const WorkloadSample& sample, Duration grace, const Signalled* by_other = nullptr);
+  bool repeat(const WorkloadSample& sample);
   bool complete(const WorkloadSample& sample, const Signalled& signalled);
   bool reclaim(const WorkloadSample& sample) {
     return !options_.dry_run && left_behind_.start(sample);
@@ -151,6 +152,19 @@ bool Ladder::Machine::begin(const WorkloadSample& sample, Duration grace,
   }
   collect();
   return afresh;
+}
+
+bool Ladder::Machine::repeat(const WorkloadSample& sample) {
+  const auto same = std::ranges::find(victims_, sample.workload.cgroup,
+                                      [](const auto& victim) { return victim->cgroup(); });
+  if (same == victims_.end() || options_.dry_run) return false;
+  const Outcome& earlier = (*same)->record();
+  if (earlier.dry_run || earlier.state != KillState::released || !earlier.exited) return false;
+  const KillProgress progress = (*same)->progress();
+  victims_.erase(same);
+  add(sample, options_, std::nullopt).repeat(progress);
+  collect();
+  return true;
 }
 
 Victim& Ladder::Machine::add(const WorkloadSample& sample, const LadderOptions& options,
@@ -357,6 +371,9 @@ void Ladder::protect(std::shared_ptr<const ProtectedGroups> groups) {
 }
 bool Ladder::begin(const WorkloadSample& victim, Duration grace) {
   return machine_->begin(victim, grace);
+}
+bool Ladder::repeat(const WorkloadSample& victim) {
+  return machine_->repeat(victim);
 }
 bool Ladder::complete(const WorkloadSample& victim, const Signalled& signalled) {
   return machine_->complete(victim, signalled);

@@ -76,6 +76,10 @@ class Ladder {
   // new grace: a hard eviction pre-empts a soft one.
   // Returns whether a kill was begun: false if one of this cgroup is under way.
   bool begin(const WorkloadSample& victim, Duration grace = Duration::zero());
+  // Kills at once what was started in the cgroup after its kill had ended with the exit of every
+  // process. Both count as one kill: progress() keeps the start, the expected and the freed memory
+  // of the earlier one. False, without effect: there is no such kill, or kills are dry runs.
+  bool repeat(const WorkloadSample& victim);
   // Completes a kill that was already signalled: signals the remaining processes, reaps, watches,
   // and reports an outcome with these times and figures. False: a kill of the cgroup was running;
   // it continues, and its outcome includes them.

@@ -64,6 +64,11 @@ void Victim::begin(Duration grace) {
   end_now();
 }
 
+void Victim::repeat(const KillProgress& earlier) {
+  earlier_ = earlier;
+  begin(Duration::zero());
+}
+
 void Victim::cut_grace(Duration grace) {
   if (outcome_.state != KillState::terminating) return;
   kill_at_ = std::min(*kill_at_, kill_.context.clock.now() + grace);
@@ -132,7 +137,7 @@ bool Victim::open_processes() {
     outcome_.exited = pidfds.at;
     fail(Rung::pidfds, Error{ESRCH, "no process was left in the cgroup"});
     // What another part of the agent has killed still counts as a kill.
-    forgettable_ = !signalled_by_other_;
+    forgettable_ = !signalled_by_other_ && !earlier_;
     return false;
   }
   // cgroup.kill kills every process, so it must not be used once one process was refused.
@@ -448,7 +453,8 @@ void Victim::check() {
     // decisions (policy/damage_limit.h), whatever becomes of the cgroup.
     if (kill_.options.dry_run) note_memory_of_dry_run();
     if (!kill_.options.dry_run && meter_ && !usage_now()) removed_ = true;
-    forgettable_ = forgettable_ || checked_at_ >= forget_at_ || (removed_ && !outcome_.signalled);
+    forgettable_ =
+        forgettable_ || checked_at_ >= forget_at_ || (removed_ && !outcome_.signalled && !earlier_);
     return;
   }
   check_exits();
@@ -492,7 +498,7 @@ void Victim::finish(KillState state) {
   if (usage && outcome_.exited && dir_) reclaim_.note_left_behind(*dir_, *usage);
   if (removed_) outcome_.freed = outcome_.usage_before;
   outcome_waits_ = true;
-  forgettable_ = removed_ && !outcome_.signalled;
+  forgettable_ = removed_ && !outcome_.signalled && !earlier_;
 }
 
 void Victim::fail(Rung rung, Error why) {
@@ -518,6 +524,13 @@ KillProgress Victim::progress() const {
   if (outcome_.state == KillState::terminating) progress.kill_at = kill_at_;
   progress.expected = expected_;
   progress.freed = outcome_.freed;
+  if (earlier_) {
+    progress.started = earlier_->started;
+    progress.expected = earlier_->expected;
+    progress.freed = earlier_->freed;
+    // Nothing was left to kill: the earlier kill stays what it was.
+    if (progress.state == KillState::failed) progress.state = earlier_->state;
+  }
   return progress;
 }
 

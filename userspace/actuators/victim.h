@@ -61,6 +61,8 @@ class Victim {
   // The same, of a victim that another part of the agent has signalled already: if no process is
   // left, this is a kill too, and its memory may still be on its way back.
   void complete(const Signalled& signalled);
+  // Kills at once what was started after the kill that `earlier` describes had ended.
+  void repeat(const KillProgress& earlier);
   // Another part of the agent has signalled it too.
   void add_signalled(const Signalled& signalled) { add(signalled, outcome_); }
   // Limits the remaining grace of a terminating victim to `grace`; never extends it.
@@ -126,6 +128,7 @@ class Victim {
   const std::optional<pid_t> only_;
   const std::shared_ptr<const PinnedProcesses> pinned_;
   std::optional<Signalled> signalled_by_other_;
+  std::optional<KillProgress> earlier_;  // the kill that this one repeats
   NewerProcesses newer_;
   // At the ranking; 0 if unknown. It was not part of the working set that the kill is to lower, so
   // its return does not count.

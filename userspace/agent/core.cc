@@ -66,6 +66,7 @@ Core::Core(Parts parts, Config config)
               .crossings = crossings_,
               .log = parts_.log,
               .counts = *parts_.counts}),
+      evicted_pods_(parts_.clock, parts_.observer, parts_.ladder, kills_),
       oom_kills_(parts_.oom_events, parts_.forecast, writer_, *parts_.counts),
       left_behind_(parts_.ladder, parts_.log),
       effects_({parts_.log, *parts_.counts, parts_.rule_settings, restarts_, hooks_}),
@@ -152,6 +153,7 @@ void Core::ladder_ready() {
     const LoopWorkScope work_scope(parts_.counts->work, LoopWork::ladder);
     changed = kills_.advance();
     left_behind_.report();
+    evicted_pods_.changed();
   }
   const MonotonicTime now = parts_.clock.now();
   const Wake progress{WakeSource::kill_progress, now, {}, {}};
@@ -220,6 +222,7 @@ void Core::report_order_problems(const std::vector<LoopPredictor::Answer>& answe
 void Core::time_passed() {
   const MonotonicTime now = parts_.clock.now();
   if (is_due(parts_.ladder.next_due(), now)) ladder_ready();
+  if (is_due(evicted_pods_.next_due(), now)) evicted_pods_.check();
   for (sources::Source* source : parts_.sources) {
     if (is_due(source->next_due(), now)) source_ready(*source);
   }
@@ -256,6 +259,7 @@ MonotonicTime Core::next_due() const {
   consider(reporter_.next_pass());
   consider(pods_.next());
   consider(parts_.ladder.next_due());
+  consider(evicted_pods_.next_due());
   consider(preparation_.next_due());
   consider(rules_.next_due());
   consider(oom_kills_.next_due());
@@ -279,6 +283,7 @@ void Core::reload(Config config) {
   parts_.guard.disarm();
   tree_.refresh();
   pods_.reconcile();
+  evicted_pods_.changed();
   evaluate(WakeSource::command);
 }
 

@@ -12,6 +12,7 @@
 #include "agent/crossing_tracker.h"
 #include "agent/evaluation_round.h"
 #include "agent/evaluator.h"
+#include "agent/evicted_pod_watch.h"
 #include "agent/growth_watch.h"
 #include "agent/kill_controller.h"
 #include "agent/left_behind.h"
@@ -95,6 +96,7 @@ class Core {
   RecordWriter writer_;
   RecordReporter reporter_;
   KillController kills_;
+  EvictedPodWatch evicted_pods_;
   OomKillReporter oom_kills_;
   LeftBehindController left_behind_;
   RuleEffects effects_;

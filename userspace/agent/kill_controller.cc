@@ -87,6 +87,23 @@ void KillController::record_loop_kills(const Record& evaluated) {
   kills_.collect();  // a dry run, or a victim that is gone already, is complete at once
 }
 
+// No crossing is claimed: it is for none.
+void KillController::repeat(Observation read, const WorkloadSample& victim) {
+  KillRequest request;
+  request.origin = KillOrigin::repetition;
+  request.stages.woken = request.stages.observed = read.at;
+  request.stages.decided = parts_.clock.now();
+  if (!kills_.repeat(victim)) return;
+  request.decision.considered.emplace_back().sample = victim;
+  request.decision.conditions = parts_.reporter.conditions();
+  request.set_victim(0);
+  request.decision.evictions.front().message =
+      "A container of the pod was started again after the pod had been killed. ";
+  request.observation = std::move(read);
+  submit(std::move(request));
+  kills_.collect();
+}
+
 void KillController::take_watchdog_kill() {
   auto request = parts_.watchdog.take_kill();
   if (!request) return;

@@ -5,6 +5,20 @@
 
 namespace forestall::agent {
 
+namespace {
+
+Reason reason_of(KillOrigin origin) {
+  switch (origin) {
+    case KillOrigin::guard: return Reason::guard_shot;
+    case KillOrigin::repetition: return Reason::pod_runs_again;
+    case KillOrigin::loop:
+    case KillOrigin::watchdog: break;
+  }
+  return Reason::threshold_met;
+}
+
+}  // namespace
+
 void KillRequest::set_crossing(CgroupId subject, Bytes usage, MonotonicTime at) {
   const WakeSource source = origin == KillOrigin::guard ? WakeSource::guard : WakeSource::watchdog;
   observation.wake = {source, at, std::nullopt, usage};
@@ -31,8 +45,7 @@ Record to_record(KillRequest request, std::int64_t wall_time_ns) {
   if (request.origin == KillOrigin::loop) return record;
   Decision& decision = record.decision;
   decision.action = Action::kill;
-  decision.reason =
-      request.origin == KillOrigin::guard ? Reason::guard_shot : Reason::threshold_met;
+  decision.reason = reason_of(request.origin);
   decision.node_reclaim.clear();
   for (ConditionStatus& status : decision.conditions) status.changed = false;
   return record;

@@ -13,14 +13,15 @@
 
 namespace forestall::agent {
 
-enum class KillOrigin : std::uint8_t { loop, watchdog, guard };
+// repetition: of a kill of the same pod, by the loop.
+enum class KillOrigin : std::uint8_t { loop, watchdog, guard, repetition };
 
 struct KillRequest {
   KillOrigin origin = KillOrigin::loop;
   StageTimes stages;
   Observation observation;  // what was read for the decision
-  // Evidence, candidates, and one eviction: that of the victim. Action and reason of a kill by the
-  // watchdog or the guard are filled in by to_record().
+  // Evidence, candidates, and one eviction: that of the victim. Except for a kill by an evaluation
+  // of the loop, to_record() fills in action and reason.
   Decision decision;
   std::optional<Prepared> prepared = std::nullopt;
   std::optional<CrossingBounds> crossing = std::nullopt;

@@ -35,6 +35,12 @@ std::vector<CgroupId> PendingKills::signal(const Decision& decision) {
   return begun_now;
 }
 
+bool PendingKills::repeat(const WorkloadSample& victim) {
+  if (!ladder_.repeat(victim)) return false;
+  ++counts_.kills;
+  return true;
+}
+
 bool PendingKills::is_standing_dry_run(const Decision& decision, const Eviction& eviction) {
   if (ladder_.dry_run()) return !dry_runs_.add(decision, eviction);
   dry_runs_.clear();

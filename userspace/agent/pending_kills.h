@@ -22,6 +22,8 @@ class PendingKills {
   // Signals every victim of the decision. No other call lies between a crossing and its kill.
   // Returns the victims whose kill began with it.
   std::vector<CgroupId> signal(const Decision& decision);
+  // Kills what was started in the cgroup of a kill that has ended. False: nothing was begun.
+  [[nodiscard]] bool repeat(const WorkloadSample& victim);
   // Whether the last signal() began a dry run that stands already: it is not recorded again.
   [[nodiscard]] bool is_repetition(CgroupId victim) const;
   // An evaluation that read all of the node.

@@ -23,6 +23,7 @@ std::optional<MonotonicTime> RecordReporter::next_pass() const {
 
 void RecordReporter::report_evaluation(const Record& record, MonotonicTime next,
                                        const exports::PodFactCounts& pods) {
+  conditions_ = record.decision.conditions;
   const exports::Evaluation evaluation{record.observation, record.decision, next, pods};
   for (auto* listener : parts_.evaluation_listeners) listener->evaluated(evaluation);
 }

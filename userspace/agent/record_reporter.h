@@ -38,6 +38,8 @@ class RecordReporter {
   void report_unless_repeated(Record& record);
   // The decision is reported by its kills' own records.
   void set_last(const Decision& decision) { last_reported_ = decision; }
+  // As of the last evaluation that read all of the node.
+  [[nodiscard]] const Conditions& conditions() const { return conditions_; }
   // Reads the workloads while no threshold is met, if a listener needs them: a replay under another
   // configuration needs them.
   void workload_sample(Evaluator& evaluator, MonotonicTime now);
@@ -50,6 +52,7 @@ class RecordReporter {
   const Parts& parts_;
   RecordWriter& writer_;
   std::optional<Decision> last_reported_;
+  Conditions conditions_ = kNoConditions;
   MonotonicTime last_pass_;
   std::uint64_t reloads_ = 0;
 };

@@ -18,7 +18,8 @@ Action action_of(Reason reason) {
     case Reason::threshold_met:
     case Reason::local_storage_limit:
     case Reason::guard_shot:
-    case Reason::ruleset: return Action::kill;
+    case Reason::ruleset:
+    case Reason::pod_runs_again: return Action::kill;
     case Reason::workloads_unread:
     case Reason::disk_usage_unread: return Action::inspect;
     default: return Action::none;

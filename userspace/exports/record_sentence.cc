@@ -39,6 +39,7 @@ std::string_view phrase_of(Reason reason) {
     case Reason::within_requests: return "every candidate is within its request";
     case Reason::kill_limit_reached: return "killLimit is reached";
     case Reason::ruleset: return "a ruleset fired";
+    case Reason::pod_runs_again: return "a container of an evicted pod was started again";
   }
   return "";
 }

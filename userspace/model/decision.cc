@@ -37,6 +37,7 @@ std::string_view to_string(Reason reason) {
     case Reason::candidates_too_small: return "candidates-too-small";
     case Reason::within_requests: return "within-requests";
     case Reason::kill_limit_reached: return "kill-limit-reached";
+    case Reason::pod_runs_again: return "pod-runs-again";
   }
   return "";
 }

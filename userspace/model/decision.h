@@ -49,6 +49,7 @@ enum class Reason : std::uint8_t {
   within_requests,       // every remaining candidate is within its request
   kill_limit_reached,    // Config::kill_limit
   ruleset,               // action kill: of a ruleset
+  pod_runs_again,        // action kill: a container of an evicted pod was started again
 };
 
 [[nodiscard]] std::string_view to_string(Action action);

@@ -29,6 +29,7 @@ const Words = (() => {
     'own-limit-near': 'workloads are near their own limits',
     'guard-shot': 'the guard in the kernel killed the victim',
     ruleset: 'a ruleset fired',
+    'pod-runs-again': 'a container of an evicted pod was started again',
     'kills-freed-little': 'the last victim freed less than half of its working set',
     'held-by-no-candidate': 'what kills freed is used outside of all candidates',
     'candidates-too-small': 'all remaining candidates hold less than is needed',

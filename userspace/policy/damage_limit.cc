@@ -57,7 +57,8 @@ int weight_of(Reason reason) {
     case Reason::node_reclaim_sufficed:
     case Reason::own_limit_near:
     case Reason::guard_shot:
-    case Reason::ruleset: return 0;
+    case Reason::ruleset:
+    case Reason::pod_runs_again: return 0;
     case Reason::release_pending: return 1;
     case Reason::statistics_not_newer: return 2;
     case Reason::cleanup_pending: return 3;

@@ -301,7 +301,7 @@ TEST(RankCommand, ByTheKernelsPoints) {
                            scratch.path() + "/*, memoryRequest: 1Gi}\n"}};
   const std::vector<std::string> arguments{"rank", "--config", tree / "config.yaml"};
   const auto report = json_of<v1::RankReport>(arguments);
-  EXPECT_EQ(report.comparators(0), "kernel-badness");
+  EXPECT_EQ(report.comparators(1), "kernel-badness");
   ASSERT_EQ(report.order_size(), 3);
   EXPECT_EQ(report.order(0).sample().badness().process().pid(), large.pid());
   EXPECT_EQ(report.order(1).sample().badness().process().pid(), small.pid());
@@ -330,7 +330,7 @@ TEST(RankCommand, RanksByGrowthDuringTheCommand) {
                                        tree / "growth.yaml"};
   grower.leak(Bytes{0}, mib(4));  // 12 MiB in those 3 s
   const auto report = json_of<v1::RankReport>(watch);
-  EXPECT_EQ(report.comparators(3), "growth");
+  EXPECT_EQ(report.comparators(4), "growth");
   ASSERT_EQ(report.order_size(), 2);
   EXPECT_EQ(report.order(0).sample().workload().name(), "grower");
   EXPECT_GT(report.order(0).key().growth(), mib(1).count);

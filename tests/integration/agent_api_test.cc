@@ -124,7 +124,7 @@ TEST_F(AgentApi, RanksAsTheKernelDoesAndAddsTheSignalsOfTheSameReading) {
   kernel.set_ranking("kernel");
   const auto ranked = call<v1::RankResponse>(socket(), "Rank", kernel);
   EXPECT_EQ(ranked.ranking(), "kernel");
-  EXPECT_EQ(ranked.report().comparators(0), "kernel-badness");
+  EXPECT_EQ(ranked.report().comparators(1), "kernel-badness");
   EXPECT_TRUE(ranked.report().order(0).key().has_badness());
   ASSERT_EQ(ranked.signals().signals_size(), 1);
   EXPECT_EQ(ranked.signals().signals(0).subject(), scratch_.path());

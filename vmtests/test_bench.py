@@ -357,11 +357,16 @@ class SummaryTest(unittest.TestCase):
 
     def test_a_slow_release_is_missed(self) -> None:
         samples = [*FALL, sample(151, 200, free_mib=250)]
-        facts = "unmap_kib 262144\nunmap_us {}"
-        for took, met in ((8000, False), (17000, True)):
-            text = log_text(samples, [kill(140, "ours-7", "be-leak", 5)], facts=facts.format(took))
-            cells = summary.cells([Result("ours", "s", 1, 1, 1000, "log", figures=compute(text))])
+        text = log_text(samples, [kill(140, "ours-7", "be-leak", 5)])
+        ours = Result("ours", "s", 1, 1, 1000, "log", figures=compute(text))
+        for signalled, met in ((146, False), (142, True)):
+            text = log_text(samples, [kill(signalled, "known-8", "be-leak", 5)])
+            plain = Result("plain-exit", "s", 1, 1, 1000, "log", figures=compute(text))
+            cells = summary.cells([ours, plain])
             self.assertEqual([aim.met for aim in targets(cells, [], {"ours"}, {})], [True, met])
+        found = targets(summary.cells([ours]), [], {"ours"}, {})[1]
+        self.assertIsNone(found.met)
+        self.assertIn("no plain exit was run", found.line())
 
     def test_texts(self) -> None:
         measure = next(m for m in summary.MEASURES if m.digits == 0)

@@ -27,8 +27,10 @@ STEADY_FOR_MIB = 2048
 # In a fixed order; unlisted ones follow, by name.
 DEFAULT_AGENTS = (
     "forestall", "forestall-nobpf", "earlyoom", "nohang", "oomd", "systemd-oomd", "kubelet-poll",
-    "none",
+    "plain-exit", "none",
 )  # fmt: skip
+# They are no peers: what happens without an agent, and what a kill takes at least.
+REFERENCES = ("none", "plain-exit")
 DEFAULT_SCENARIOS = (
     "slow-leak", "fast-leak", "spike", "cache-leak", "own-limit", "zram-thrash", "cpu-saturated",
     "cpu-idle", "fork-bomb",

@@ -20,7 +20,7 @@ from harness.kernels import Kernel
 from . import debian
 from .catalogue import AGENTS, HERE, Pod, Scenario
 
-GUEST_PROGRAMS = ("bench_pod", "bench_sample", "bench_unmap", "kubelet_poll")
+GUEST_PROGRAMS = ("bench_pod", "bench_sample", "bench_unmap", "known_victim", "kubelet_poll")
 MODULES = ("virtio_blk", "overlay", "ext4", "crc32c_generic", "lzo", "lzo_rle", "zram")
 UNIT = HERE.parent.parent / "scripts/deploy/forestall.service"
 

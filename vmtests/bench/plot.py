@@ -29,7 +29,7 @@ COLOURS = {
     "forestall": "#0b5cad", "forestall-nobpf": "#6fb1e8", "forestall-growth": "#0a8f8f",
     "forestall-guard": "#3f3fae", "earlyoom": "#d55e00",
     "nohang": "#e69f00", "oomd": "#8a5a9e", "systemd-oomd": "#cc79a7", "kubelet-poll": "#009e73",
-    "none": "#7f868f",
+    "none": "#7f868f", "plain-exit": "#b8bec6",
 }  # fmt: skip
 
 

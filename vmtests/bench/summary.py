@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .catalogue import REFERENCES
 from .figures import Figures
 from .runs import Result
 
@@ -158,7 +159,7 @@ def ratios(all_cells: list[Cell], ours: set[str]) -> list[Ratio]:
             continue
         others = [
             peer for peer in all_cells
-            if peer.scenario == cell.scenario and peer.agent not in (*ours, "none")
+            if peer.scenario == cell.scenario and peer.agent not in (*ours, *REFERENCES)
         ]  # fmt: skip
         peers = [
             (spread.median, peer.agent)

@@ -45,7 +45,8 @@ run() {
   shift 7
   swap_on "$zram"
   trace_on
-  unit=$(cd "$BENCH/agents/$agent" && ./start 2>>"$RUN/start") || give_up "$(cat "$RUN/start")"
+  unit=$(cd "$BENCH/agents/$agent" && GUILTY="$*" ./start 2>>"$RUN/start") ||
+    give_up "$(cat "$RUN/start")"
   start_pods "$BENCH/scenarios/$scenario"
   while read -r slice quota; do
     systemctl set-property --runtime "$slice" CPUQuota="$quota"

@@ -175,13 +175,14 @@ TEST_F(GuardSuccession, OnlyTheGuardWithTheTurnFires) {
   EXPECT_EQ(scratch_.oom_kills(scratch_.path()), 0U);
 }
 
-// The handover is at another distance from the line in each trial.
+// The handover is at another distance from the line in each trial. A guard is loaded once for each,
+// because an emulated machine takes long for it.
 TEST_F(GuardSuccession, ACrossingDuringTheHandoverKillsOnce) {
-  for (int trial = 0; trial < 6; ++trial) {
+  auto former = load();
+  for (int trial = 0; trial < 4; ++trial) {
     const std::string name = "leak" + std::to_string(trial);
     Hog leak(scratch_, add(name), mib(8));
-    const auto former = load();
-    const auto next = load();
+    auto next = load();
     stand(*former, leak, scratch_.path() + "/" + name);
     stand(*next, leak, scratch_.path() + "/" + name);
     leak.leak(kLine + mib(96), Bytes{256 << 10});
@@ -197,7 +198,8 @@ TEST_F(GuardSuccession, ACrossingDuringTheHandoverKillsOnce) {
     }
     EXPECT_EQ(reports[ABI_GUARD_KILLED], 1) << trial;
     EXPECT_EQ(reports[ABI_GUARD_CROSSED] - reports[ABI_GUARD_GIVEN_UP], 1) << trial;
-    ASSERT_TRUE(kernel::drop_former_guards(*pins_).ok());
+    ASSERT_TRUE(take_over(*next));
+    former = std::move(next);
   }
   EXPECT_EQ(scratch_.oom_kills(scratch_.path()), 0U);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pass over all cgroups against the kernel's files: idle, while memory grows, and with removed
 // cgroups, forks and threads.
+#include "kernel/cgroup_tree.h"
 #include "kernel/memcg_scan.h"
 
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pass over all cgroups against the kernel's files: idle, while memory grows, and with removed
 // cgroups, forks and threads.
-#include "kernel/cgroup_tree.h"
 #include "kernel/memcg_scan.h"
+#include "kernel/cgroup_tree.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

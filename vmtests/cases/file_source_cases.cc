@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "kernel/amount_setting.h"
 #include "kernel/cgroup_create.h"
 #include "kernel/file_probe.h"
 #include "kernel/memory_high.h"

@@ -28,7 +28,7 @@ using test::ScratchFilesystem;
 using test::ScratchKind;
 using test::ZramSwap;
 
-constexpr Bytes kLimit = mib(320);
+constexpr Bytes kCgroupLimit = mib(320);
 constexpr Bytes kThreshold = mib(64);
 constexpr Bytes kFile = mib(260);
 // What the kernel has swapped out when the agent gets SIGTERM.
@@ -52,9 +52,9 @@ bool write_random(const std::string& path, Bytes size) {
 TEST(Reclaim, AStopDoesNotWaitForItsEnd) {
   const ZramSwap swap(mib(400));
   ScratchCgroup scratch;
-  scratch.limit(scratch.path(), kLimit);
+  scratch.limit(scratch.path(), kCgroupLimit);
   const std::string tenant = scratch.child("tenant");
-  const ScratchFilesystem tmpfs(ScratchKind::tmpfs, kLimit, 64);
+  const ScratchFilesystem tmpfs(ScratchKind::tmpfs, kCgroupLimit, 64);
   Child owner([&] {
     scratch.add(tenant, getpid());
     return write_random(tmpfs / "file", kFile) ? 0 : 1;
@@ -62,7 +62,7 @@ TEST(Reclaim, AStopDoesNotWaitForItsEnd) {
   ASSERT_TRUE(owner.wait_exit(std::chrono::seconds(120)));
   ASSERT_EQ(owner.reap(), 0);
   const Bytes before = scratch.usage(tenant);
-  ASSERT_GT(before, kLimit - kThreshold);
+  ASSERT_GT(before, kCgroupLimit - kThreshold);
   AgentRun agent(
       fmt::format("evictionHard: {{}}\npods: {{enabled: false}}\nwatch:\n  - {{cgroup: "
                   "{0}, available: {1}Mi}}\nworkloads:\n  - {{cgroup: {0}/*}}\n",

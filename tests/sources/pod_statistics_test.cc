@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-constexpr const char* kUid = "0a6f9c2e-1b7d-4c58-9f20-3d1e5a7b9c00";
+constexpr const char* kMeasuredPod = "0a6f9c2e-1b7d-4c58-9f20-3d1e5a7b9c00";
 
 class PodStatisticsTest : public ::testing::Test {
  protected:
@@ -27,9 +27,9 @@ class PodStatisticsTest : public ::testing::Test {
   }
   void write(const std::string& path) { tree_.write(path, "something"); }
   static std::string pod(const std::string& path) {
-    return std::string("kubelet/pods/") + kUid + "/" + path;
+    return std::string("kubelet/pods/") + kMeasuredPod + "/" + path;
   }
-  PodStatistics measure(const std::string& uid = kUid) {
+  PodStatistics measure(const std::string& uid = kMeasuredPod) {
     const auto logs = list_pod_logs(places_.pod_logs);
     EXPECT_TRUE(logs);
     auto statistics = measure_pod(places_, uid, *logs, cancelled_, notes_);
@@ -58,10 +58,10 @@ TEST_F(PodStatisticsTest, EveryPlaceKubeletKeepsThingsIn) {
   write(pod("volumes/kubernetes.io~csi/remote/mount/a"));  // not on this node
   write(pod("plugins/kubernetes.io~empty-dir/wrapped_key/ready"));
   write(pod("containers/app/ab12"));
-  write(std::string("logs/shop_front_") + kUid + "/app/0.log");
-  write(std::string("logs/shop_front_") + kUid + "/app/1.log");
-  write(std::string("logs/shop_front_") + kUid + "/sidecar/0.log");
-  write(std::string("logs/shop_front_") + kUid + "/own.log");
+  write(std::string("logs/shop_front_") + kMeasuredPod + "/app/0.log");
+  write(std::string("logs/shop_front_") + kMeasuredPod + "/app/1.log");
+  write(std::string("logs/shop_front_") + kMeasuredPod + "/sidecar/0.log");
+  write(std::string("logs/shop_front_") + kMeasuredPod + "/own.log");
   write("logs/shop_other_uid2/app/0.log");
   const auto found = measure();
   EXPECT_THAT(notes_, IsEmpty());
@@ -100,14 +100,14 @@ TEST_F(PodStatisticsTest, PlacesThatAreLinksAreNotThePods) {
   write("elsewhere/volumes/kubernetes.io~empty-dir/large/a");
   std::filesystem::create_directories(tree_ / "kubelet/pods");
   std::filesystem::create_directory_symlink(tree_ / "elsewhere",
-                                            tree_ / (std::string("kubelet/pods/") + kUid));
+                                            tree_ / (std::string("kubelet/pods/") + kMeasuredPod));
   EXPECT_THAT(measure().volumes, IsEmpty());
 }
 
 TEST_F(PodStatisticsTest, ReportsACancelledWalk) {
   write(pod("volumes/kubernetes.io~empty-dir/cache/a/b"));
   cancelled_ = true;
-  const auto found = measure_pod(places_, kUid, {}, cancelled_, notes_);
+  const auto found = measure_pod(places_, kMeasuredPod, {}, cancelled_, notes_);
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, ECANCELED);
   EXPECT_THAT(notes_, IsEmpty());

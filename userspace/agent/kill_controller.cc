@@ -42,21 +42,24 @@ bool KillController::claim() {
   return false;
 }
 
+bool KillController::claim_guard() {
+  if (parts_.guard.claim()) return true;
+  parts_.scheduler.set_retry(parts_.clock.now() + kWatchdogRetry);
+  return false;
+}
+
 bool KillController::signal(const Decision& decision) {
-  if (!parts_.guard.claim()) {
-    parts_.scheduler.set_retry(parts_.clock.now() + kWatchdogRetry);
-    return false;
-  }
-  if (!claim()) return false;
   const auto managed = managed_victims(decision);
+  // Before the claims: while it waits, guard and watchdog are in force.
   for (const Workload* victim : managed) parts_.marker.announce(*victim);
-  const std::vector<CgroupId> killed = kills_.signal(decision);
+  const bool claimed = claim_guard() && claim();
+  const std::vector<CgroupId> killed = claimed ? kills_.signal(decision) : std::vector<CgroupId>{};
   for (const Workload* victim : managed) {
     const bool begun = std::ranges::find(killed, victim->cgroup) != killed.end();
     parts_.marker.mark(
         {*victim, begun ? parts_.ladder.signalled(victim->cgroup) : 0, is_for_swap(decision)});
   }
-  return true;
+  return claimed;
 }
 
 // Of a kill in systemd-oomd's place, which is marked for PID 1.

@@ -84,6 +84,7 @@ class KillController {
 
  private:
   [[nodiscard]] bool claim();
+  [[nodiscard]] bool claim_guard();
   [[nodiscard]] std::vector<const Workload*> managed_victims(const Decision& decision) const;
   void submit(KillRequest request);
   [[nodiscard]] bool may_complete(const WorkloadSample& victim);

@@ -195,6 +195,19 @@ TEST_F(MemoryReserveWriterFiles, AResetValueIsWrittenAgainSixTimesAnHour) {
   EXPECT_EQ(present("/p"), kFirst) << "an hour after the first of the six";
 }
 
+// A workload that is resized often is not one that another process resets.
+TEST_F(MemoryReserveWriterFiles, AChangeFromTheOriginalByTheAgentIsNoRewrite) {
+  for (int minute = 0; minute < 10; ++minute) {
+    writer_->apply({reserve("/p", kFirst)}, at_minute(4 * minute));
+    writer_->apply({reserve("/p", kBefore)}, at_minute(4 * minute + 1));
+    EXPECT_EQ(present("/p"), kBefore);
+  }
+  writer_->apply({reserve("/p", kFirst)}, at_minute(41));
+  EXPECT_EQ(present("/p"), kFirst);
+  EXPECT_EQ(outcome("/p").state, MemoryQosState::written);
+  EXPECT_EQ(writer_->rewrites(), 0U);
+}
+
 TEST_F(MemoryReserveWriterFiles, AKilledAgentsValuesAreAdoptedWithoutAGap) {
   const std::vector wanted{reserve("/p", kFirst), reserve("/p/a", kFirst)};
   writer_->apply(wanted, at_minute(1));

@@ -179,8 +179,9 @@ Result<ReserveOutcome> MemoryReserveWriter::write(const MemoryReserve& wanted, M
   } else {
     return leave(applied, wanted);
   }
+  const bool was_reset = present != applied.value;
   TRY(put(wanted, file.get(), applied.original, present));
-  if (present == applied.original) {
+  if (was_reset) {
     applied.rewrites.push_back(now);
     ++rewrites_;
   }

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -266,6 +267,58 @@ TEST_F(MemoryReserveWriterFiles, TheValueOfARunningAgentIsNotAdopted) {
   writer_->apply({}, at_minute(1));
   EXPECT_EQ(present("/p"), kFirst);
   EXPECT_TRUE(is_recorded("/p"));
+}
+
+// What the file has is the dead agent's value, which must not become the original.
+TEST_F(MemoryReserveWriterFiles, AFileWhoseRecordIsNotTakenOverIsLeftUntilItIs) {
+  writer_->apply({reserve("/p", kFirst)}, at_minute(1));
+  kill_agent();
+  const std::string record = run_ / ("memory-min/" + std::to_string(id("/p").inode));
+  const std::string whole = test::read_text(record);
+  ASSERT_FALSE(whole.empty());
+  std::ofstream(record, std::ios::trunc) << whole.substr(0, whole.find('\n') + 1);
+  EXPECT_THAT(writer_->adopt(at_minute(2)), ElementsAre(HasSubstr("is cut")));
+  writer_->apply({reserve("/p", kSecond), reserve("/p/a", kSecond)}, at_minute(2));
+  EXPECT_EQ(outcome("/p").state, MemoryQosState::left);
+  EXPECT_THAT(outcome("/p").reason, HasSubstr("its record could not be taken over"));
+  EXPECT_EQ(present("/p"), kFirst);
+  EXPECT_EQ(outcome("/p/a").state, MemoryQosState::written) << "the others are written";
+
+  std::ofstream(record, std::ios::trunc) << whole;
+  writer_->apply({reserve("/p", kSecond), reserve("/p/a", kSecond)}, at_minute(3));
+  EXPECT_EQ(outcome("/p").state, MemoryQosState::written);
+  EXPECT_EQ(present("/p"), kSecond);
+  writer_.reset();
+  EXPECT_EQ(present("/p"), kBefore) << "the original of the killed agent";
+  EXPECT_EQ(present("/p/a"), kBefore);
+}
+
+TEST_F(MemoryReserveWriterFiles, TheRecordOfARunningAgentIsNotReplaced) {
+  const auto parent = kernel::read_process_id(getppid());
+  ASSERT_TRUE(parent) << parent.error().text();
+  set("/p", MemoryQosFile::min, kFirst);
+  const auto record = to_string(kernel::AmountRecord{kBefore, kBefore, kFirst, *parent});
+  ASSERT_TRUE(min_.write({id("/p"), "/p", record}));
+  EXPECT_THAT(writer_->adopt(at_minute(1)), ElementsAre(HasSubstr("another agent")));
+  writer_->apply({reserve("/p", kSecond)}, at_minute(1));
+  EXPECT_EQ(outcome("/p"),
+            (ReserveOutcome{MemoryQosState::left, "its record could not be taken over"}));
+  EXPECT_EQ(present("/p"), kFirst);
+  EXPECT_EQ(min_.read(id("/p")).value(), record);
+}
+
+// Also if no other value is wanted any more.
+TEST_F(MemoryReserveWriterFiles, WhatIsTakenOverLaterIsRestored) {
+  writer_->apply({reserve("/p", kFirst)}, at_minute(1));
+  kill_agent();
+  std::filesystem::permissions(run_ / "memory-min", std::filesystem::perms::all);
+  EXPECT_THAT(writer_->adopt(at_minute(2)), ElementsAre(HasSubstr("other users can write")));
+  writer_->apply({}, at_minute(2));
+  EXPECT_EQ(present("/p"), kFirst);
+  std::filesystem::permissions(run_ / "memory-min", std::filesystem::perms::owner_all);
+  writer_->apply({}, at_minute(3));
+  EXPECT_EQ(present("/p"), kBefore);
+  EXPECT_FALSE(is_recorded("/p"));
 }
 
 TEST_F(MemoryReserveWriterFiles, ACgroupMadeAnewAtThePathIsNotTouched) {

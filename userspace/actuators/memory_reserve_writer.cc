@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
+#include <tuple>
+#include <utility>
 
 #include "kernel/process_ref.h"
 
@@ -44,6 +46,10 @@ const kernel::SettingRecords& MemoryReserveWriter::records_of(MemoryQosFile file
 
 std::vector<std::string> MemoryReserveWriter::adopt(MonotonicTime now) {
   adopted_ = now;
+  return adopt_all();
+}
+
+std::vector<std::string> MemoryReserveWriter::adopt_all() {
   std::vector<std::string> notes;
   for (const MemoryQosFile file : {MemoryQosFile::min, MemoryQosFile::low}) {
     const auto left = records_of(file).all();
@@ -55,6 +61,7 @@ std::vector<std::string> MemoryReserveWriter::adopt(MonotonicTime now) {
       notes.push_back(fmt::format("{} not adopted: {}", to_string(file), each));
     }
     for (const auto& each : left->records) {
+      if (applied_.contains({each.cgroup, file})) continue;
       const auto taken = adopt_one(file, each);
       if (!taken && !kernel::is_removed(taken.error())) {
         notes.push_back(
@@ -64,6 +71,7 @@ std::vector<std::string> MemoryReserveWriter::adopt(MonotonicTime now) {
       }
     }
   }
+  has_unadopted_ = !notes.empty();
   return notes;
 }
 
@@ -94,6 +102,7 @@ void MemoryReserveWriter::apply(const std::vector<MemoryReserve>& wanted, Monoto
                                 bool facts_missing) {
   outcomes_.clear();
   not_restored_.clear();
+  if (has_unadopted_) std::ignore = adopt_all();  // write() reports what fails again
   std::map<Key, MemoryReserve> by_key;
   for (const MemoryReserve& each : wanted) by_key.insert({{each.cgroup, each.file}, each});
   const bool keeps_adopted = facts_missing && now - adopted_ < kAdoptionGrace;
@@ -163,7 +172,10 @@ Result<ReserveOutcome> MemoryReserveWriter::write(const MemoryReserve& wanted, M
   const UniqueFd file = TRY(open_amount(tree_, wanted.path, wanted.cgroup, wanted.file));
   const auto present = TRY(kernel::read_amount(file.get(), name_of(wanted.path, wanted.file)));
   const auto found = applied_.find(key);
-  if (found == applied_.end()) return write_first(wanted, file.get(), present);
+  if (found == applied_.end()) {
+    auto left = left_by_record(wanted);
+    return left ? *std::move(left) : write_first(wanted, file.get(), present);
+  }
   Applied& applied = found->second;
   const ReserveOutcome written{MemoryQosState::written};
   if (applied.is_lost) return leave(applied, wanted);
@@ -187,6 +199,15 @@ Result<ReserveOutcome> MemoryReserveWriter::write(const MemoryReserve& wanted, M
   }
   applied.value = wanted.value;
   return written;
+}
+
+std::optional<ReserveOutcome> MemoryReserveWriter::left_by_record(const MemoryReserve& wanted) {
+  const auto record = records_of(wanted.file).read(wanted.cgroup);
+  if (record && !*record) return std::nullopt;
+  has_unadopted_ = true;
+  std::string reason = "its record could not be taken over";
+  if (!record) reason += ": " + record.error().text();
+  return ReserveOutcome{MemoryQosState::left, std::move(reason)};
 }
 
 Result<ReserveOutcome> MemoryReserveWriter::write_first(const MemoryReserve& wanted, int file,

@@ -70,7 +70,8 @@ class MemoryReserveWriter {
   ~MemoryReserveWriter();
 
   // Takes over what a killed agent wrote, once, before the first apply(). One line for each that
-  // could not be taken over.
+  // could not be taken over: each apply() tries it again, and writes nothing to a file with such a
+  // record, because what the file has is not its original.
   [[nodiscard]] std::vector<std::string> adopt(MonotonicTime now);
   // From now on exactly `wanted` is present. With `facts_missing`, adopted values are not lowered
   // within kAdoptionGrace. What could not be restored is tried again at the next call.
@@ -102,6 +103,8 @@ class MemoryReserveWriter {
   };
 
   [[nodiscard]] const kernel::SettingRecords& records_of(MemoryQosFile file) const;
+  // Lines as of adopt().
+  [[nodiscard]] std::vector<std::string> adopt_all();
   [[nodiscard]] Result<bool> adopt_one(MemoryQosFile file,
                                        const kernel::SettingRecords::SavedSetting& left);
   [[nodiscard]] std::vector<ReserveStep> lowering_steps(const std::map<Key, MemoryReserve>& wanted,
@@ -109,6 +112,8 @@ class MemoryReserveWriter {
   void restore(Key key);
   [[nodiscard]] Result<void> undo(Key key, const Applied& applied) const;
   [[nodiscard]] Result<ReserveOutcome> write(const MemoryReserve& wanted, MonotonicTime now);
+  // Why a file that the agent has not written may not be written; nothing: it may.
+  [[nodiscard]] std::optional<ReserveOutcome> left_by_record(const MemoryReserve& wanted);
   [[nodiscard]] Result<ReserveOutcome> write_first(const MemoryReserve& wanted, int file,
                                                    const std::optional<Bytes>& present);
   [[nodiscard]] ReserveOutcome leave(Applied& applied, const MemoryReserve& wanted);
@@ -124,6 +129,7 @@ class MemoryReserveWriter {
   std::vector<std::pair<MemoryReserve, std::string>> not_restored_;
   std::uint64_t rewrites_ = 0;
   MonotonicTime adopted_{};
+  bool has_unadopted_ = false;  // records, of which apply() tries the adoption again
 };
 
 }  // namespace forestall::actuators

@@ -172,6 +172,22 @@ TEST_F(MemoryQosEnforcedTest, MemoryMinOfOtherCgroupsCounts) {
   EXPECT_EQ(text("/db/memory.min"), "1000");
 }
 
+TEST_F(MemoryQosEnforcedTest, WithoutTheMemoryMinOfAnotherCgroupNoneIsWritten) {
+  set("/system/memory.low", "0");  // no memory.min: the cgroup has no memory controller
+  auto values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  ASSERT_EQ(values.size(), 3U);
+  EXPECT_EQ(values[0].state, MemoryQosState::written);
+  set("/system/memory.min", "?");
+  values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  ASSERT_EQ(values.size(), 3U);
+  EXPECT_EQ(values[0].state, MemoryQosState::left);
+  EXPECT_EQ(values[0].reason, "memory.min of other cgroups cannot be read");
+  EXPECT_EQ(text("/db/memory.min"), "1000") << "what the agent had written is restored";
+  set("/system/memory.min", "0");
+  values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  EXPECT_EQ(values[0].state, MemoryQosState::written);
+}
+
 TEST_F(MemoryQosEnforcedTest, TheThreadWritesAndItsEndRestores) {
   exports::Log log(exports::Log::Stream::standard_error, true, exports::LogLevel::error);
   auto thread = MemoryQosThread::create(tree_, {min_, low_}, log);

@@ -72,7 +72,7 @@ struct QosNode {
   std::vector<QosPodCgroup> cgroups;
   std::vector<QosOtherCgroup> others;
   std::int64_t min_limit = 8 * kPlanGi;
-  std::int64_t min_of_others = 0;
+  std::optional<std::int64_t> min_of_others = 0;
   std::uint64_t last = 0;
 };
 
@@ -169,6 +169,22 @@ TEST(MemoryQosPlan, WithoutTheMemoryOfTheNodeThereIsNoMemoryMin) {
     EXPECT_EQ(each.left, each.file == MemoryQosFile::min ? "the memory of the node is unknown" : "")
         << each;
   }
+}
+
+// An unknown sum is not 0: the node would promise more than it has.
+TEST(MemoryQosPlan, WithoutTheMemoryMinOfOtherCgroupsThereIsNone) {
+  QosNode node;
+  node.config.cgroups = {{"/db", Bytes{kPlanGi}, Bytes{kPlanGi}, std::nullopt}};
+  node.others.push_back({"/db", {200}});
+  node.min_of_others.reset();
+  std::size_t mins = 0;
+  for (const PlannedMemoryQos& each : node.plan()) {
+    const bool is_min = each.file == MemoryQosFile::min;
+    mins += is_min;
+    EXPECT_EQ(each.left, is_min ? "memory.min of other cgroups cannot be read" : "") << each;
+    EXPECT_EQ(each.note, "") << each;
+  }
+  EXPECT_EQ(mins, 4U) << "all pods, a pod, its container, a single cgroup";
 }
 
 // A memory.min whose parents are unknown would be limited by nothing.

@@ -49,13 +49,19 @@ void add_containers(const kernel::CgroupTree& tree, policy::QosPodCgroup& pod) {
 
 constexpr Bytes kMax{std::numeric_limits<std::int64_t>::max()};
 
-// Nothing: it cannot be read.
-std::optional<Bytes> amount_in(const kernel::CgroupTree& tree, const std::string& path,
-                               MemoryQosFile file) {
-  const auto cgroup = tree.open(path);
-  const auto text = cgroup ? cgroup->read(to_string(file)) : cgroup.error();
-  const auto amount = text ? kernel::parse_amount(*text) : text.error();
-  return amount ? std::optional(amount->value_or(kMax)) : std::nullopt;
+Result<Bytes> amount_in(const kernel::CgroupTree& tree, const std::string& path,
+                        MemoryQosFile file) {
+  const auto cgroup = TRY(tree.open(path));
+  const auto text = TRY(cgroup.read(to_string(file)));
+  const auto amount = TRY(kernel::parse_amount(text));
+  return amount.value_or(kMax);
+}
+
+// 0 if it cannot be read.
+std::int64_t protected_by(const kernel::CgroupTree& tree, const std::string& path,
+                          MemoryQosFile file) {
+  const auto amount = amount_in(tree, path, file);
+  return amount ? amount->count : 0;
 }
 
 std::vector<policy::QosOtherCgroup> find_others(const kernel::CgroupTree& tree,
@@ -84,17 +90,20 @@ std::set<std::string> planned_min_paths(const MemoryQosFacts& facts) {
   return paths;
 }
 
-// memory.min that cgroups below the root have by other processes.
-std::int64_t min_of_others(const kernel::CgroupTree& tree, const MemoryQosFacts& facts) {
+// memory.min that cgroups below the root have by other processes. Nothing: it cannot be read. A
+// cgroup without the file has none.
+std::optional<std::int64_t> min_of_others(const kernel::CgroupTree& tree,
+                                          const MemoryQosFacts& facts) {
   const std::set<std::string> planned = planned_min_paths(facts);
   const auto root = tree.open("/");
   const auto names = root ? root->children() : root.error();
-  if (!names) return 0;
+  if (!names) return std::nullopt;
   std::int64_t sum = 0;
   for (const std::string& name : *names) {
     const std::string path = "/" + name;
     if (planned.contains(path)) continue;
     const auto present = amount_in(tree, path, MemoryQosFile::min);
+    if (!present && !kernel::is_removed(present.error())) return std::nullopt;
     if (present) sum = policy::add({sum}, *present).count;
   }
   return sum;
@@ -179,9 +188,9 @@ class ReportedValues {
   std::int64_t granted_by(const std::string& path, MemoryQosFile file) {
     const auto [found, is_new] = grants_.try_emplace({path, file}, 0);
     if (!is_new) return found->second;
-    std::int64_t grants = amount_in(tree_, path, file).value_or(Bytes{}).count;
+    std::int64_t grants = protected_by(tree_, path, file);
     if (file == MemoryQosFile::low) {
-      grants = std::max(grants, amount_in(tree_, path, MemoryQosFile::min).value_or(Bytes{}).count);
+      grants = std::max(grants, protected_by(tree_, path, MemoryQosFile::min));
     }
     return grants_[{path, file}] = grants;
   }

@@ -34,6 +34,7 @@ bool is_at_or_below(std::string_view path, std::string_view parent) {
 }
 
 constexpr const char* kNoCapacity = "the memory of the node is unknown";
+constexpr const char* kNoOthers = "memory.min of other cgroups cannot be read";
 
 class Planner {
  public:
@@ -43,7 +44,9 @@ class Planner {
     settings_.throttling_factor = input.config.throttling_factor;
     settings_.node_allocatable = input.node_allocatable;
     settings_.page_size = input.page_size;
-    min_left_ = std::max<std::int64_t>(input.min_limit - input.min_of_others, 0);
+    if (!input.min_of_others) return;
+    min_limit_ = input.min_limit;
+    min_left_ = std::max<std::int64_t>(min_limit_ - *input.min_of_others, 0);
   }
 
   std::vector<PlannedMemoryQos> plan() && {
@@ -75,7 +78,9 @@ class Planner {
         input_.config.mode == MemoryQosMode::enforce) {
       left = "enforce writes memory.min and memory.low only";
     }
-    if (left.empty() && file == MemoryQosFile::min && input_.min_limit == 0) left = kNoCapacity;
+    if (left.empty() && file == MemoryQosFile::min && min_limit_ == 0) {
+      left = input_.min_of_others ? kNoCapacity : kNoOthers;
+    }
     out_.push_back(
         {place.subject, place.path, place.cgroup, file, stored, std::move(left), std::move(note)});
   }
@@ -120,7 +125,7 @@ class Planner {
       std::int64_t min = values.kubepods_min.value_or(0);
       std::string note;
       const std::int64_t limit = std::max(min_left_, min_above_pods_);
-      if (left.empty() && input_.min_limit > 0 && min > limit) {
+      if (left.empty() && min_limit_ > 0 && min > limit) {
         note = "the pods request " + std::to_string(min) + ", of which the node has " +
                std::to_string(limit) + " to guarantee";
         min = limit;
@@ -162,7 +167,7 @@ class Planner {
     }
     if (sum <= min_left_) {
       min_left_ -= sum;
-    } else if (input_.min_limit > 0) {
+    } else if (min_limit_ > 0) {
       too_much_ = "memoryQoSCgroups have a memory.min of " + std::to_string(sum) +
                   ", of which the node has " + std::to_string(min_left_) + " to guarantee";
       min_above_pods_ = 0;
@@ -193,6 +198,7 @@ class Planner {
   const MemoryQosPlanInput& input_;
   const QosLevelCgroups levels_;
   MemoryQosSettings settings_;
+  std::int64_t min_limit_ = 0;       // 0: no memory.min is written
   std::int64_t min_left_ = 0;        // of the limit
   std::int64_t min_above_pods_ = 0;  // of a single cgroup that contains all pods; counted already
   std::string too_much_;             // why no single cgroup gets a memory.min

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,8 +55,9 @@ struct MemoryQosPlanInput {
   // The most that memory.min of all cgroups may be together; bytes, 0: unknown, and none is
   // written.
   std::int64_t min_limit = 0;
-  // Of it, what other cgroups have by other processes.
-  std::int64_t min_of_others = 0;
+  // Of it, what other cgroups have by other processes. Nothing: it cannot be read, and none is
+  // written.
+  std::optional<std::int64_t> min_of_others = 0;
   std::int64_t page_size = 4096;
   // All pods of the node that are known, also those without a cgroup: the levels cover them.
   std::span<const std::shared_ptr<const Pod>> pods;

@@ -15,10 +15,12 @@ std::vector<EvictedPodWatch::EvictedPod> EvictedPodWatch::evicted() const {
   if (std::ranges::find(kills, KillState::released, &KillProgress::state) == kills.end()) {
     return found;
   }
+  const MonotonicTime earliest = clock_.now() - kWatchedFor;
   for (const Workload* workload : observer_.workloads()) {
     if (!workload->pod || !workload->pod->terminating) continue;
     const auto kill = std::ranges::find(kills, workload->cgroup, &KillProgress::cgroup);
     if (kill == kills.end() || kill->state != KillState::released) continue;
+    if (kill->started < earliest) continue;
     const auto repeated = repetitions_.find(workload->cgroup);
     if (repeated != repetitions_.end() && repeated->second >= kRepetitionsMax) continue;
     found.push_back({workload->cgroup, workload->path});

@@ -5,7 +5,9 @@
 //
 // The facts of the pod show the deletion (metadata.deletionTimestamp). Without them a container
 // that starts again is ordinary: the eviction may have been refused, and a threshold decides anew.
-// Only the cgroup of the kill counts, by its identity, and only while the ladder lists that kill.
+// A deletion that comes later may have another cause, such as a rolling update: the container then
+// ends gracefully. So only the first seconds after the kill count. Only the cgroup of the kill
+// counts, by its identity.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +29,9 @@ class EvictedPodWatch {
  public:
   // Between two readings, while there is such a pod. Each reads one pod.
   static constexpr Duration kInterval = std::chrono::milliseconds(100);
+  // From the start of the first kill. The kubelet starts a container once more within about a
+  // second, and receives the deletion of an evicted pod about as fast.
+  static constexpr Duration kWatchedFor = std::chrono::seconds(3);
   // Kills of one pod after the first. A kubelet starts one container after the other.
   static constexpr std::uint32_t kRepetitionsMax = 5;
 

@@ -22,6 +22,9 @@ using std::chrono::seconds;
 constexpr const char* kPod = "/kubepods/poda";
 constexpr const char* kNeighbour = "/kubepods/podb";
 
+// Above every pid: PID_MAX_LIMIT of include/linux/threads.h.
+constexpr pid_t kNoProcess = 4'194'305;
+
 int idle() {
   for (;;) pause();
 }
@@ -191,6 +194,23 @@ TEST_F(CoreEvictedPod, RepetitionsAreBounded) {
   pass(clock_, seconds(2));
   EXPECT_FALSE(last.ended());
   EXPECT_EQ(repetitions(), EvictedPodWatch::kRepetitionsMax);
+}
+
+// It was in the list of the cgroup, and is gone before it is opened.
+TEST_F(CoreEvictedPod, WhatHasEndedAlreadyIsNoRepetition) {
+  ASSERT_NO_FATAL_FAILURE(kill_pod());
+  const KillProgress before = ladder_->progress().front();
+  core_->reload(known(true));
+  put(kPod, kNoProcess);
+  pass(clock_, milliseconds(700));
+  EXPECT_EQ(repetitions(), 0U);
+  ASSERT_EQ(ladder_->progress().size(), 1U);
+  EXPECT_EQ(ladder_->progress().front(), before);
+  test::Child again(idle);
+  put(kPod, again.pid());
+  pass(clock_, EvictedPodWatch::kInterval);
+  EXPECT_TRUE(again.wait_exit()) << "the attempts in vain do not count";
+  EXPECT_EQ(repetitions(), 1U);
 }
 
 TEST_F(CoreEvictedPod, WhatStartsSecondsLaterIsLeftAlone) {

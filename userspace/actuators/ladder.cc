@@ -158,13 +158,17 @@ bool Ladder::Machine::repeat(const WorkloadSample& sample) {
   const auto same = std::ranges::find(victims_, sample.workload.cgroup,
                                       [](const auto& victim) { return victim->cgroup(); });
   if (same == victims_.end() || options_.dry_run) return false;
-  const Outcome& earlier = (*same)->record();
-  if (earlier.dry_run || earlier.state != KillState::released || !earlier.exited) return false;
-  const KillProgress progress = (*same)->progress();
-  victims_.erase(same);
-  add(sample, options_, std::nullopt).repeat(progress);
+  const Victim* earlier = same->get();
+  const Outcome& ended = earlier->record();
+  if (ended.dry_run || ended.state != KillState::released || !ended.exited) return false;
+  Victim& again = add(sample, options_, std::nullopt);
+  again.repeat(earlier->progress());
+  const bool signalled = again.record().signalled.has_value();
+  // Without a signal the earlier kill stays, and may be repeated later.
+  const Victim* dropped = signalled ? earlier : &again;
+  std::erase_if(victims_, [&](const auto& victim) { return victim.get() == dropped; });
   collect();
-  return true;
+  return signalled;
 }
 
 Victim& Ladder::Machine::add(const WorkloadSample& sample, const LadderOptions& options,

@@ -78,7 +78,8 @@ class Ladder {
   bool begin(const WorkloadSample& victim, Duration grace = Duration::zero());
   // Kills at once what was started in the cgroup after its kill had ended with the exit of every
   // process. Both count as one kill: progress() keeps the start, the expected and the freed memory
-  // of the earlier one. False, without effect: there is no such kill, or kills are dry runs.
+  // of the earlier one. False, without effect: there is no such kill, kills are dry runs, or no
+  // process was left to signal.
   bool repeat(const WorkloadSample& victim);
   // Completes a kill that was already signalled: signals the remaining processes, reaps, watches,
   // and reports an outcome with these times and figures. False: a kill of the cgroup was running;

@@ -55,9 +55,8 @@ void EvictedPodWatch::kill_if_running(const EvictedPod& pod) {
       *read.workloads, pod.cgroup, [](const WorkloadSample& each) { return each.workload.cgroup; });
   if (sample == read.workloads->end() || sample->processes.value_or(0) == 0) return;
   if (policy::ProtectedPaths(*read.workloads).protects(sample->workload)) return;
-  ++repetitions_[pod.cgroup];
   const WorkloadSample victim = *sample;
-  kills_.repeat(std::move(read), victim);
+  if (kills_.repeat(std::move(read), victim)) ++repetitions_[pod.cgroup];
 }
 
 }  // namespace forestall::agent

@@ -91,12 +91,12 @@ void KillController::record_loop_kills(const Record& evaluated) {
 }
 
 // No crossing is claimed: it is for none.
-void KillController::repeat(Observation read, const WorkloadSample& victim) {
+bool KillController::repeat(Observation read, const WorkloadSample& victim) {
   KillRequest request;
   request.origin = KillOrigin::repetition;
   request.stages.woken = request.stages.observed = read.at;
   request.stages.decided = parts_.clock.now();
-  if (!kills_.repeat(victim)) return;
+  if (!kills_.repeat(victim)) return false;
   request.decision.considered.emplace_back().sample = victim;
   request.decision.conditions = parts_.reporter.conditions();
   request.set_victim(0);
@@ -105,6 +105,7 @@ void KillController::repeat(Observation read, const WorkloadSample& victim) {
   request.observation = std::move(read);
   submit(std::move(request));
   kills_.collect();
+  return true;
 }
 
 void KillController::take_watchdog_kill() {

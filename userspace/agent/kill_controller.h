@@ -58,8 +58,9 @@ class KillController {
   // An evaluation that read all of the node.
   void evaluated(const Record& record) { kills_.evaluated(record); }
   // Kills and records what was started in the cgroup of a pod whose kill has ended. `read` has the
-  // workloads there; `victim` is one of them.
-  void repeat(Observation read, const WorkloadSample& victim);
+  // workloads there; `victim` is one of them. False: nothing was signalled, and nothing is
+  // recorded.
+  [[nodiscard]] bool repeat(Observation read, const WorkloadSample& victim);
   // Completes and records what the watchdog or the guard killed since the last call.
   void take_watchdog_kill();
   void take_guard_kills();

@@ -172,6 +172,32 @@ TEST_F(MemoryQosEnforcedTest, MemoryMinOfOtherCgroupsCounts) {
   EXPECT_EQ(text("/db/memory.min"), "1000");
 }
 
+// "systemctl set-property db.slice MemoryMin=" after the agent has written it.
+TEST_F(MemoryQosEnforcedTest, WhatAnotherProcessHasWrittenSinceLeavesLessToTheOthers) {
+  set("/app/memory.min", "1000");
+  facts_.config.cgroups = {{"/db", Bytes{4096}, std::nullopt, std::nullopt},
+                           {"/app", Bytes{4096}, std::nullopt, std::nullopt}};
+  facts_.min_limit = 12288;
+  auto values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  ASSERT_EQ(values.size(), 2U);
+  EXPECT_EQ(values[1].state, MemoryQosState::written);
+  set("/db/memory.min", "9000");
+  for (int update = 0; update < 3; ++update) {
+    values = observe_memory_qos(tree_, facts_, &*writer_).values;
+    ASSERT_EQ(values.size(), 2U);
+    EXPECT_EQ(values[0].state, MemoryQosState::left);
+    EXPECT_EQ(values[0].reason, "another process has written it since");
+    EXPECT_EQ(values[1].state, MemoryQosState::left);
+    EXPECT_THAT(values[1].reason, HasSubstr("the node has 3288 to guarantee"));
+    EXPECT_EQ(text("/db/memory.min"), "9000") << update;
+    EXPECT_EQ(text("/app/memory.min"), "1000") << update;
+  }
+  facts_.min_limit = 13096;
+  values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  EXPECT_EQ(values[1].state, MemoryQosState::written) << values[1].reason;
+  EXPECT_EQ(text("/db/memory.min"), "9000");
+}
+
 TEST_F(MemoryQosEnforcedTest, WithoutTheMemoryMinOfAnotherCgroupNoneIsWritten) {
   set("/system/memory.low", "0");  // no memory.min: the cgroup has no memory controller
   auto values = observe_memory_qos(tree_, facts_, &*writer_).values;

@@ -60,6 +60,7 @@ struct QosNode {
                             .node_allocatable = allocatable,
                             .min_limit = min_limit,
                             .min_of_others = min_of_others,
+                            .present_min = present_min,
                             .page_size = 4096,
                             .pods = pods,
                             .cgroups = cgroups,
@@ -73,6 +74,7 @@ struct QosNode {
   std::vector<QosOtherCgroup> others;
   std::int64_t min_limit = 8 * kPlanGi;
   std::optional<std::int64_t> min_of_others = 0;
+  std::vector<MemoryQosPresentMin> present_min;
   std::uint64_t last = 0;
 };
 
@@ -333,6 +335,57 @@ TEST(MemoryQosPlan, ASingleCgroupAboveThePodsLimitsThem) {
   EXPECT_EQ(planned.front().value, 384 * kPlanMi);
   EXPECT_EQ(planned.back().value, kPlanGi);
   EXPECT_EQ(planned.back().left, "");
+}
+
+// Another process has given the cgroup more than is configured, and the agent leaves that.
+TEST(MemoryQosPlan, ASingleCgroupThatStaysCountsWithWhatIsPresent) {
+  QosNode node;
+  node.others.push_back({"/db", {200}});
+  node.others.push_back({"/cache", {201}});
+  node.config.cgroups = {{"/db", Bytes{kPlanGi}, std::nullopt, std::nullopt},
+                         {"/cache", Bytes{kPlanGi}, std::nullopt, std::nullopt}};
+  node.present_min = {{"/db", 6 * kPlanGi, true}, {"/cache", 5 * kPlanGi, false}};
+  node.min_limit = 7 * kPlanGi + 100 * kPlanMi;
+  auto planned = node.plan();
+  EXPECT_EQ(planned.front().value, 100 * kPlanMi) << "after 6 Gi and 1 Gi";
+  EXPECT_EQ(planned.back().left, "") << "the agent replaces the 5 Gi";
+  node.min_limit = 6 * kPlanGi + 100 * kPlanMi;
+  planned = node.plan();
+  const PlannedMemoryQos& db = planned[planned.size() - 2];
+  EXPECT_EQ(db.path, "/db");
+  EXPECT_EQ(db.left, "") << "it stays, so that it need not be left for this";
+  EXPECT_EQ(db.value, kPlanGi);
+  EXPECT_THAT(planned.back().left, testing::HasSubstr("the node has 104857600 to guarantee"));
+  node.present_min[0].amount = kPlanGi / 2;
+  node.min_limit = 2 * kPlanGi + 100 * kPlanMi;
+  EXPECT_EQ(node.plan().front().value, 100 * kPlanMi) << "the agent may write it again";
+}
+
+TEST(MemoryQosPlan, ASingleCgroupThatIsTooMuchCountsWithWhatIsPresent) {
+  QosNode node;
+  node.others.push_back({"/db", {200}});
+  node.config.cgroups = {{"/db", Bytes{9 * kPlanGi}, std::nullopt, std::nullopt}};
+  node.present_min = {{"/db", 8 * kPlanGi - 100 * kPlanMi, false}};
+  const auto planned = node.plan();
+  EXPECT_EQ(planned.front().value, 100 * kPlanMi);
+  EXPECT_THAT(planned.back().left, testing::HasSubstr("the node has 8589934592 to guarantee"));
+}
+
+TEST(MemoryQosPlan, PodsThatKeepWhatIsPresentLeaveLessToSingleCgroups) {
+  QosNode node;
+  node.others.push_back({"/db", {200}});
+  node.config.cgroups = {{"/db", Bytes{kPlanGi}, std::nullopt, std::nullopt}};
+  node.present_min = {{"/kubepods", 7 * kPlanGi, false}};
+  node.min_limit = 8 * kPlanGi - 4096;
+  EXPECT_EQ(node.plan().back().left, "") << "the agent replaces the 7 Gi";
+  node.present_min[0].stays = true;
+  auto planned = node.plan();
+  EXPECT_THAT(planned.back().left, testing::HasSubstr("the node has 1073737728 to guarantee"));
+  EXPECT_EQ(planned.front().value, 384 * kPlanMi) << "not limited by the 7 Gi of its own";
+  EXPECT_EQ(planned.front().left, "");
+  node.present_min[0].stays = false;
+  node.pods.clear();  // they request nothing, so nothing is written
+  EXPECT_THAT(node.plan().back().left, testing::HasSubstr("the node has 1073737728 to guarantee"));
 }
 
 TEST(MemoryQosAllocatable, MemoryMinLeavesATwentiethOfTheNode) {

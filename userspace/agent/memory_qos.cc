@@ -90,23 +90,40 @@ std::set<std::string> planned_min_paths(const MemoryQosFacts& facts) {
   return paths;
 }
 
-// memory.min that cgroups below the root have by other processes. Nothing: it cannot be read. A
-// cgroup without the file has none.
-std::optional<std::int64_t> min_of_others(const kernel::CgroupTree& tree,
-                                          const MemoryQosFacts& facts) {
+struct PresentMin {
+  std::optional<std::int64_t> of_others = 0;  // nothing: it cannot be read
+  std::vector<policy::MemoryQosPresentMin> planned;
+};
+
+bool is_not_written(const kernel::CgroupTree& tree, const std::string& path,
+                    const actuators::MemoryReserveWriter* writer) {
+  const auto cgroup = tree.id_at(path);
+  if (!cgroup || writer == nullptr) return false;
+  const auto* outcome = writer->outcome(*cgroup, MemoryQosFile::min);
+  return outcome != nullptr &&
+         (outcome->state == MemoryQosState::left || outcome->state == MemoryQosState::failed);
+}
+
+// memory.min of the cgroups below the root. One without the file has none.
+PresentMin present_min(const kernel::CgroupTree& tree, const MemoryQosFacts& facts,
+                       const actuators::MemoryReserveWriter* writer) {
   const std::set<std::string> planned = planned_min_paths(facts);
+  PresentMin result;
   const auto root = tree.open("/");
   const auto names = root ? root->children() : root.error();
-  if (!names) return std::nullopt;
-  std::int64_t sum = 0;
+  if (!names) return {std::nullopt, {}};
   for (const std::string& name : *names) {
     const std::string path = "/" + name;
-    if (planned.contains(path)) continue;
     const auto present = amount_in(tree, path, MemoryQosFile::min);
-    if (!present && !kernel::is_removed(present.error())) return std::nullopt;
-    if (present) sum = policy::add({sum}, *present).count;
+    if (!present && !kernel::is_removed(present.error())) return {std::nullopt, {}};
+    if (!present) continue;
+    if (planned.contains(path)) {
+      result.planned.push_back({path, present->count, is_not_written(tree, path, writer)});
+    } else {
+      result.of_others = policy::add({*result.of_others}, *present).count;
+    }
   }
-  return sum;
+  return result;
 }
 
 std::vector<actuators::MemoryReserve> reserves_of(
@@ -234,15 +251,27 @@ MemoryQosReport observe_memory_qos(const kernel::CgroupTree& tree, const MemoryQ
   std::vector<policy::QosPodCgroup> cgroups = facts.cgroups;
   for (policy::QosPodCgroup& each : cgroups) add_containers(tree, each);
   const auto others = find_others(tree, facts);
-  const auto planned = policy::plan_memory_qos({.config = facts.config,
-                                                .node_allocatable = facts.node_allocatable,
-                                                .min_limit = facts.min_limit,
-                                                .min_of_others = min_of_others(tree, facts),
-                                                .page_size = ::sysconf(_SC_PAGESIZE),
-                                                .pods = facts.pods,
-                                                .cgroups = cgroups,
-                                                .others = others});
-  if (writer != nullptr) writer->apply(reserves_of(planned), now, facts.unknown_pods > 0);
+  const auto plan = [&] {
+    const PresentMin present = present_min(tree, facts, writer);
+    return policy::plan_memory_qos({.config = facts.config,
+                                    .node_allocatable = facts.node_allocatable,
+                                    .min_limit = facts.min_limit,
+                                    .min_of_others = present.of_others,
+                                    .present_min = present.planned,
+                                    .page_size = ::sysconf(_SC_PAGESIZE),
+                                    .pods = facts.pods,
+                                    .cgroups = cgroups,
+                                    .others = others});
+  };
+  auto planned = plan();
+  if (writer != nullptr) {
+    writer->apply(reserves_of(planned), now, facts.unknown_pods > 0);
+    // What could not be written, or has been restored, leaves more or less to the others.
+    if (auto next = plan(); next != planned) {
+      planned = std::move(next);
+      writer->apply(reserves_of(planned), now, facts.unknown_pods > 0);
+    }
+  }
   ReportedValues values(tree, facts, writer);
   for (const policy::PlannedMemoryQos& each : planned) {
     report.values.push_back(values.value_of(each));

@@ -50,6 +50,8 @@ class Planner {
   }
 
   std::vector<PlannedMemoryQos> plan() && {
+    level_values_ = memory_qos_levels(input_.pods, settings_);
+    count_min_of_pods();
     limit_single();
     levels();
     for (const QosPodCgroup& each : input_.cgroups) {
@@ -119,12 +121,12 @@ class Planner {
   }
 
   void levels() {
-    const MemoryQosLevels values = memory_qos_levels(input_.pods, settings_);
+    const MemoryQosLevels& values = level_values_;
     const std::string left = left_to_kubelet(input_.config.kubelet_reserves);
     if (const auto place = place_of("pods", levels_.pods)) {
       std::int64_t min = values.kubepods_min.value_or(0);
       std::string note;
-      const std::int64_t limit = std::max(min_left_, min_above_pods_);
+      const std::int64_t limit = std::max(min_left_ + min_of_pods_, min_above_pods_);
       if (left.empty() && min_limit_ > 0 && min > limit) {
         note = "the pods request " + std::to_string(min) + ", of which the node has " +
                std::to_string(limit) + " to guarantee";
@@ -151,26 +153,74 @@ class Planner {
            std::ranges::any_of(input_.cgroups, holds);
   }
 
+  // Null: it is not directly below the root.
+  [[nodiscard]] const MemoryQosPresentMin* present_min(const std::string& path) const {
+    const auto found = std::ranges::find(input_.present_min, path, &MemoryQosPresentMin::path);
+    return found == input_.present_min.end() ? nullptr : &*found;
+  }
+
+  [[nodiscard]] bool min_stays(const std::string& path) const {
+    const MemoryQosPresentMin* present = present_min(path);
+    return present != nullptr && present->stays;
+  }
+
+  // Returns how much of it there was.
+  std::int64_t take_min(std::int64_t amount) {
+    const std::int64_t taken = std::min(amount, min_left_);
+    min_left_ -= taken;
+    return taken;
+  }
+
+  // Unless the agent replaces it, the pods have what is present.
+  void count_min_of_pods() {
+    const MemoryQosPresentMin* present = present_min(levels_.pods);
+    if (present == nullptr) return;
+    const bool is_replaced = !present->stays && place_of("pods", levels_.pods) &&
+                             left_to_kubelet(input_.config.kubelet_reserves).empty() &&
+                             level_values_.kubepods_min.value_or(0) >= input_.page_size;
+    if (!is_replaced) min_of_pods_ = take_min(present->amount);
+  }
+
   // What is below another one, or below that of all pods, is limited by that.
+  [[nodiscard]] bool counts(const MemoryQosCgroup& single) const {
+    const auto& all = input_.config.cgroups;
+    const bool is_below = std::ranges::any_of(all, [&](const MemoryQosCgroup& other) {
+      return other.min && other.path != single.path && is_at_or_below(single.path, other.path);
+    });
+    return single.min && !is_below && place_of(single.path, single.path) &&
+           !is_at_or_below(single.path, levels_.pods);
+  }
+
   void limit_single() {
     std::int64_t sum = 0;
-    const auto& all = input_.config.cgroups;
-    for (const MemoryQosCgroup& each : all) {
-      const bool is_below = std::ranges::any_of(all, [&](const MemoryQosCgroup& other) {
-        return other.min && other.path != each.path && is_at_or_below(each.path, other.path);
-      });
-      const bool exists =
-          std::ranges::find(input_.others, each.path, &QosOtherCgroup::path) != input_.others.end();
-      if (!each.min || is_below || !exists || is_at_or_below(each.path, levels_.pods)) continue;
+    std::int64_t present_sum = 0;
+    std::int64_t above_pods = 0;
+    std::int64_t present_above_pods = 0;
+    for (const MemoryQosCgroup& each : input_.config.cgroups) {
+      if (!counts(each)) continue;
+      const bool is_above_pods = is_at_or_below(levels_.pods, each.path);
+      const MemoryQosPresentMin* found = present_min(each.path);
+      const std::int64_t present = found == nullptr ? 0 : found->amount;
+      if (min_stays(each.path)) {
+        const std::int64_t taken = take_min(std::max(present, each.min->count));
+        if (is_above_pods) min_above_pods_ = taken;
+        continue;
+      }
       sum = policy::add({sum}, *each.min).count;
-      if (is_at_or_below(levels_.pods, each.path)) min_above_pods_ = each.min->count;
+      present_sum = policy::add({present_sum}, {present}).count;
+      if (is_above_pods) {
+        above_pods = each.min->count;
+        present_above_pods = present;
+      }
     }
     if (sum <= min_left_) {
-      min_left_ -= sum;
+      take_min(sum);
+      min_above_pods_ = std::max(min_above_pods_, above_pods);
     } else if (min_limit_ > 0) {
       too_much_ = "memoryQoSCgroups have a memory.min of " + std::to_string(sum) +
                   ", of which the node has " + std::to_string(min_left_) + " to guarantee";
-      min_above_pods_ = 0;
+      min_above_pods_ = std::max(min_above_pods_, std::min(present_above_pods, min_left_));
+      take_min(present_sum);
     }
   }
 
@@ -187,7 +237,8 @@ class Planner {
       std::string left;
       if (of_pods) left = left_to_kubelet(kubelet_writes);
       if (left.empty() && planned != out_.end()) left = "it has the value of " + planned->subject;
-      if (left.empty() && file == MemoryQosFile::min) left = too_much_;
+      // One that stays is planned all the same: once it is not, it is the agent's again.
+      if (left.empty() && file == MemoryQosFile::min && !min_stays(place->path)) left = too_much_;
       add(*place, file, amount->count, left);
     };
     add_one(MemoryQosFile::min, wanted.min, input_.config.kubelet_reserves);
@@ -198,8 +249,10 @@ class Planner {
   const MemoryQosPlanInput& input_;
   const QosLevelCgroups levels_;
   MemoryQosSettings settings_;
-  std::int64_t min_limit_ = 0;       // 0: no memory.min is written
-  std::int64_t min_left_ = 0;        // of the limit
+  std::int64_t min_limit_ = 0;  // 0: no memory.min is written
+  std::int64_t min_left_ = 0;   // of the limit
+  MemoryQosLevels level_values_;
+  std::int64_t min_of_pods_ = 0;     // that stays; counted already
   std::int64_t min_above_pods_ = 0;  // of a single cgroup that contains all pods; counted already
   std::string too_much_;             // why no single cgroup gets a memory.min
   std::vector<PlannedMemoryQos> out_;

@@ -10,7 +10,8 @@
 //
 // If memory.min is more than the node can do without, the kernel kills other processes. So the
 // memory.min of all pods together is at most what MemoryQosPlanInput::min_limit leaves to it, which
-// limits every pod below too.
+// limits every pod below too. A value that stays as it is counts as what is present, if that is
+// more than planned.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +49,14 @@ struct QosOtherCgroup {
   CgroupId cgroup;
 };
 
+// memory.min of a cgroup directly below the root for which there may be a planned one.
+struct MemoryQosPresentMin {
+  std::string path;
+  std::int64_t amount = 0;  // bytes
+  // The agent does not write it at present: another process has a value there, or a write failed.
+  bool stays = false;
+};
+
 struct MemoryQosPlanInput {
   const MemoryQosConfig& config;
   // Capacity without kubeReserved and systemReserved; bytes, 0: unknown.
@@ -58,6 +67,7 @@ struct MemoryQosPlanInput {
   // Of it, what other cgroups have by other processes. Nothing: it cannot be read, and none is
   // written.
   std::optional<std::int64_t> min_of_others = 0;
+  std::span<const MemoryQosPresentMin> present_min;
   std::int64_t page_size = 4096;
   // All pods of the node that are known, also those without a cgroup: the levels cover them.
   std::span<const std::shared_ptr<const Pod>> pods;

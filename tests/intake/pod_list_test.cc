@@ -106,6 +106,63 @@ TEST(PodList, TheSourceDistinguishesStaticPods) {
   EXPECT_EQ(annotated(R"("kubernetes.io/config.hash": "abc")").config_hash, "");
 }
 
+// A pod of the API server with these annotations, as facts.
+std::vector<Pod> facts_of(const std::string& uid, const std::string& annotations) {
+  const auto pods = parse_pod_list(R"({"kind": "Pod", "metadata": {"name": "n", "uid": ")" + uid +
+                                   R"(", "annotations": {)" + annotations + "}}}");
+  EXPECT_TRUE(pods) << (pods ? "" : pods.error().text());
+  return pods ? *pods : std::vector<Pod>{};
+}
+
+std::string hash_annotation(const std::string& hash) {
+  return R"("kubernetes.io/config.hash": ")" + hash + '"';
+}
+
+// Tenants write annotations, and choose no UID.
+TEST(PodList, APodOfTheApiServerIsNotStaticByItsAnnotations) {
+  const std::string uid = "7d1e0001-3c41-4b6e-9d0a-5f2e7c1a0001";
+  const std::string other = "7d1e0002-3c41-4b6e-9d0a-5f2e7c1a0002";
+  const std::string hash = hash_annotation(other);
+  for (const std::string kind :
+       {R"("kubernetes.io/config.source": "file")", R"("kubernetes.io/config.mirror": "x")"}) {
+    const auto facts = facts_of(uid, kind + ", " + hash);
+    ASSERT_EQ(facts.size(), 1u) << kind;
+    EXPECT_EQ(facts[0].uid, uid);
+    EXPECT_EQ(facts[0].origin, PodOrigin::api) << kind;
+    EXPECT_EQ(facts[0].config_hash, "") << kind;
+  }
+}
+
+TEST(PodList, AStaticPodIsKnownByTheHashThatNamesItsCgroup) {
+  const std::string uid = "7d1e0001-3c41-4b6e-9d0a-5f2e7c1a0001";
+  const std::string hash = "5a7c3d9e1f2b4a6c8d0e2f4a6b8c0d1e";
+  const std::string annotation = hash_annotation(hash);
+  const auto mirror = facts_of(uid, annotation + R"(, "kubernetes.io/config.mirror": "x")");
+  ASSERT_EQ(mirror.size(), 2u);
+  EXPECT_EQ(mirror[0].uid, uid);
+  EXPECT_EQ(mirror[0].origin, PodOrigin::api) << "its own cgroup, if it has one, is a tenant's";
+  EXPECT_EQ(mirror[1].uid, hash);
+  EXPECT_EQ(mirror[1].origin, PodOrigin::static_file);
+  // As the kubelet lists it.
+  const auto own = facts_of(hash, annotation + R"(, "kubernetes.io/config.source": "file")");
+  ASSERT_EQ(own.size(), 1u);
+  EXPECT_EQ(own[0].origin, PodOrigin::static_file);
+  EXPECT_EQ(own[0].config_hash, hash);
+}
+
+TEST(PodList, SeveralMirrorPodsMakeOneStaticPod) {
+  std::string items;
+  for (const std::string digit : {"1", "2"}) {
+    items += items.empty() ? "" : ",";
+    items += R"({"metadata": {"name": "n", "uid": "7d1e0001-3c41-4b6e-9d0a-5f2e7c1a000)" + digit +
+             R"(", "annotations": {"kubernetes.io/config.mirror": "x",
+             "kubernetes.io/config.hash": "5a7c3d9e1f2b4a6c8d0e2f4a6b8c0d1e"}}})";
+  }
+  const auto pods = parse_pod_list(R"({"kind": "PodList", "items": [)" + items + "]}");
+  ASSERT_TRUE(pods);
+  EXPECT_EQ(pods->size(), 3u);
+}
+
 // The agent compares the value with the policy. The head of a long one suffices for that.
 TEST(PodList, ReadsForestallsOwnAnnotationsAndNoOther) {
   EXPECT_EQ(named("web-0").annotations, PodAnnotations{});

@@ -77,6 +77,25 @@ TEST(KnownPods, AStaticPodIsFoundByItsHash) {
   EXPECT_EQ(found.protection, Protection::static_pod);
 }
 
+TEST(KnownPods, APodIsFoundByItsUidBeforeAnotherOnesHash) {
+  Pod other = known("other");
+  other.config_hash = kHash;
+  other.origin = PodOrigin::mirror;
+  Config config = knowing(other);
+  config.known_pods.push_back(std::make_shared<const Pod>(known(kHash)));
+  EXPECT_EQ(workload(kHash, config).pod, config.known_pods.back());
+}
+
+// Otherwise a pod could describe another one by its annotation.
+TEST(KnownPods, OnlyAHashOfAManifestMatchesAHash) {
+  Pod other = known("other");
+  other.config_hash = kUid;
+  other.origin = PodOrigin::static_file;
+  const auto found = workload(kUid, knowing(other));
+  EXPECT_FALSE(found.pod);
+  EXPECT_EQ(found.protection, Protection::none);
+}
+
 // A static pod whose manifest declares a UID cannot be recognized by its path, only by its
 // declarations.
 TEST(KnownPods, TheOriginProtectsOnAnyPath) {

@@ -103,6 +103,10 @@ TEST(TraceQuestion, AnAmbiguousPodNameIsRefusedWithTheCandidates) {
             "--pod: 2 pods have the name 'web'; give one of: blog/web, shop/web");
   options.pods = {"blog/web", "db"};
   EXPECT_TRUE(understand_trace(options, known).ok());
+  // As the mirror pod of a static pod: only one of the two has a cgroup.
+  options.pods = {"web"};
+  known.uids = {"uid-2"};
+  EXPECT_TRUE(understand_trace(options, known).ok());
 }
 
 TEST(TraceQuestion, AnUnknownPodIsRefusedWithTheNearestKnownOne) {

@@ -10,39 +10,12 @@
 #include "intake/pod_list.h"
 #include "kubernetes/api_status.h"
 #include "messages/convert.h"
+#include "model/api_pod.h"
 #include "policy/pod_cgroup.h"
 #include "text/json_value.h"
 
 namespace forestall::cluster {
 namespace {
-
-// The hash of a static pod's manifest, which names its cgroup (pkg/kubelet/config/common.go
-// applyDefaults()): 32 digits. A UID of the API server has dashes, so no such hash names the cgroup
-// of another pod.
-bool is_config_hash(const std::string& hash) {
-  return hash.size() == 32 && std::ranges::all_of(hash, [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
-}
-
-// What the agent receives about a pod of the API server.
-//
-// The annotations that mark a mirror pod can be set by any tenant. A real mirror pod has no cgroup
-// of its own UID, and the cgroup of the static pod has the hash as its UID. So the facts under the
-// pod's UID are always those of an ordinary pod; a static pod is known under its hash only, where
-// being static protects it whatever else the tenant wrote.
-std::vector<Pod> facts_of(Pod pod) {
-  const bool mirrors = pod.origin == PodOrigin::mirror && is_config_hash(pod.config_hash);
-  const std::string hash = std::exchange(pod.config_hash, {});
-  pod.origin = PodOrigin::api;
-  std::vector<Pod> facts = {pod};
-  if (mirrors) {
-    pod.uid = pod.config_hash = hash;
-    pod.origin = PodOrigin::static_file;
-    facts.push_back(std::move(pod));
-  }
-  return facts;
-}
 
 std::string uid_of(const text::JsonValue& object) {
   const auto metadata = object.find("metadata");
@@ -127,7 +100,7 @@ Result<std::string> NodePods::read(const text::JsonValue& object, std::vector<Po
   if (fitted == Fit::shortened) {
     shortened_ = kubernetes::bounded_text(listed->pod.pod_namespace + '/' + listed->pod.name);
   }
-  facts = facts_of(std::move(listed->pod));
+  facts = facts_of_api_pod(std::move(listed->pod));
   return uid;
 }
 

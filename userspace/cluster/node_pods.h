@@ -2,7 +2,7 @@
 // The pods of one node as the API server reports them, and what of it the agent has not received.
 //
 // Tenants write pods, so nothing that a tenant may set makes another pod's facts, or a static pod:
-// see facts_of() in node_pods.cc.
+// see facts_of_api_pod().
 #pragma once
 
 #include <cstdint>

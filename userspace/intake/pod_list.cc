@@ -12,9 +12,11 @@
 #include <limits>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/parse.h"
+#include "model/api_pod.h"
 #include "text/json_value.h"
 #include "text/list_splitter.h"
 
@@ -345,10 +347,27 @@ Result<void> check_version(const text::JsonValue& root) {
   return version->wrong(fmt::format("expected v1, found '{}'", text));
 }
 
-std::vector<Pod> without_nodes(std::vector<ListedPod> listed) {
+// A list of the API server has mirror pods, one of the kubelet the static pods themselves, whose
+// UIDs are not the server's.
+std::vector<Pod> facts_of(std::vector<ListedPod> listed) {
   std::vector<Pod> pods;
+  std::vector<Pod> mirrored;
+  std::unordered_set<std::string> uids;
   pods.reserve(listed.size());
-  for (ListedPod& each : listed) pods.push_back(std::move(each.pod));
+  for (ListedPod& each : listed) {
+    if (is_api_uid(each.pod.uid)) {
+      std::vector<Pod> facts = facts_of_api_pod(std::move(each.pod));
+      if (facts.size() > 1) mirrored.push_back(std::move(facts.back()));
+      pods.push_back(std::move(facts.front()));
+    } else {
+      pods.push_back(std::move(each.pod));
+    }
+    uids.insert(pods.back().uid);
+  }
+  // Several pods may claim to mirror the same one.
+  for (Pod& each : mirrored) {
+    if (uids.insert(each.uid).second) pods.push_back(std::move(each));
+  }
   return pods;
 }
 
@@ -462,12 +481,12 @@ Result<std::vector<Pod>> read_pod_list(const UniqueFd& file, const std::string& 
     TRY(stream.add({piece.data(), static_cast<std::size_t>(size)}));
   }
   std::vector<ListedPod> listed = TRY(stream.finish());
-  return without_nodes(std::move(listed));
+  return facts_of(std::move(listed));
 }
 
 Result<std::vector<Pod>> parse_pod_list(std::string_view json) {
   std::vector<ListedPod> listed = TRY(parse_listed_pods(json));
-  return without_nodes(std::move(listed));
+  return facts_of(std::move(listed));
 }
 
 }  // namespace forestall::intake

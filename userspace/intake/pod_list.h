@@ -64,7 +64,8 @@ class PodListStream {
 // The most pods that an agent keeps: a hundred times kubelet's default for a node.
 inline constexpr std::size_t kPodsMax = 11'000;
 
-// The same for an open file, without the nodes.
+// The same for an open file, as facts: an API server's pod is never static, whatever its
+// annotations claim, and a static pod is under the hash that names its cgroup (model/api_pod.h).
 [[nodiscard]] Result<std::vector<Pod>> read_pod_list(const UniqueFd& file, const std::string& path,
                                                      std::size_t pods_max = kPodsMax);
 // The same for a text, of any number of pods.

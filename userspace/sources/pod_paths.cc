@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/parse.h"
+#include "model/api_pod.h"
 
 namespace forestall::sources {
 namespace {
@@ -36,11 +37,6 @@ bool is_uid(std::string_view text) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
   };
   return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), allowed);
-}
-
-bool is_config_hash(std::string_view uid) {
-  const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  return uid.size() == 32 && std::all_of(uid.begin(), uid.end(), hex);
 }
 
 // The UID in a component "pod<uid>" or "…-pod<uid_>.slice".

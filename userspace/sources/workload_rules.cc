@@ -5,6 +5,7 @@
 
 #include "base/parse.h"
 #include "kernel/memory_files.h"
+#include "model/api_pod.h"
 #include "sources/pod_annotations.h"
 
 namespace forestall::sources {
@@ -48,13 +49,17 @@ void infer_guaranteed_request(const kernel::CgroupTree& tree, const KnownWorkloa
 }
 
 // The known pod at this path. A static pod's cgroup is named after its manifest's hash, which is
-// also its own UID; the mirror pod in the API server has another one.
+// also its own UID; the mirror pod in the API server has another one. No other name than such a
+// hash is looked up so: what a pod writes into its annotations must not describe another pod.
 std::shared_ptr<const Pod> known_pod(const std::string& uid, const Config& config) {
-  const auto is_it = [&](const std::shared_ptr<const Pod>& pod) {
-    return pod != nullptr && (pod->uid == uid || (!uid.empty() && pod->config_hash == uid));
-  };
-  const auto found = std::find_if(config.known_pods.begin(), config.known_pods.end(), is_it);
-  return found == config.known_pods.end() ? nullptr : *found;
+  std::shared_ptr<const Pod> by_hash;
+  const bool is_hash = is_config_hash(uid);
+  for (const auto& pod : config.known_pods) {
+    if (pod == nullptr) continue;
+    if (pod->uid == uid) return pod;
+    if (is_hash && !by_hash && pod->config_hash == uid) by_hash = pod;
+  }
+  return by_hash;
 }
 
 // The strongest reason first, since only one is reported.

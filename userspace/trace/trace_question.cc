@@ -143,6 +143,12 @@ Result<std::optional<std::string>> uid_of_name(const std::string& pod, const Kno
     if (name == pod) uids.insert(uid);
   }
   if (uids.empty()) return std::optional<std::string>();
+  // A static pod has the UID of its mirror pod too, without a cgroup.
+  std::set<std::string> present;
+  for (const std::string& uid : known.uids) {
+    if (uids.contains(uid)) present.insert(uid);
+  }
+  if (present.size() == 1) return std::optional(*present.begin());
   if (uids.size() == 1) return std::optional(*uids.begin());
   std::set<std::string> names;
   for (const std::string& uid : uids) names.insert(unique_name(uid, known));

@@ -130,6 +130,22 @@ TEST_F(PodAnnotationReporterTest, ManyProblemsAreBounded) {
   EXPECT_EQ(reporter_->counts().problems_left_out, 24U);
 }
 
+// They are protected with it, and their memory is not that of protected pods.
+TEST_F(PodAnnotationReporterTest, CgroupsAboveAProtectedPodAreNotMeasured) {
+  add("a", marked("true"), mib(10));
+  add("b", {}, mib(80));
+  files_.set_group("/kubepods", static_cast<int>(mib(90).count));
+  WorkloadRule rule;
+  rule.cgroup = "/kubepods";
+  config_.workloads = {rule};
+  open();
+  EXPECT_EQ(report(), "");
+  ASSERT_THAT(workloads_, SizeIs(3));
+  ASSERT_EQ(workloads_.front()->protection, Protection::annotated) << workloads_.front()->path;
+  EXPECT_EQ(measure(mib(100)), "");
+  EXPECT_EQ(reporter_->counts().usage, mib(10));
+}
+
 TEST_F(PodAnnotationReporterTest, WarnsOnceIfProtectedPodsUseMoreThanHalfOfTheNode) {
   add("a", marked("true"), mib(40));
   add("b", marked("true"), mib(20));

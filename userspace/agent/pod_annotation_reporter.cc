@@ -63,7 +63,8 @@ void PodAnnotationReporter::measure(const Workloads& workloads, std::optional<By
   Bytes usage;
   std::size_t measured = 0;
   for (const Workload* workload : workloads) {
-    if (workload->protection != Protection::annotated) continue;
+    // Without the cgroups above such a pod, which are protected with it and count its memory too.
+    if (!workload->pod || workload->protection != Protection::annotated) continue;
     if (++measured > kMeasuredMax) break;
     const auto cgroup = tree_.open(workload->path);
     if (!cgroup.ok() || cgroup->id() != workload->cgroup) continue;  // removed

@@ -97,6 +97,24 @@ TEST_F(PodAnnotationReporterTest, CountsWhatHasAnEffect) {
   EXPECT_THAT(reporter_->counts().problems, SizeIs(0));
 }
 
+// Whatever protects it, it has no place in the order of kills.
+TEST_F(PodAnnotationReporterTest, AProtectedPodIsNeitherPreferredNorAvoided) {
+  add("a", {.is_protected = {}, .prefer = "true", .avoid = {}});
+  add("b", {.is_protected = {}, .prefer = {}, .avoid = "true"});
+  add("c", {.is_protected = "true", .prefer = {}, .avoid = "true"});
+  for (const char* uid : {"a", "b"}) {
+    PodRule rule;
+    rule.uid = uid;
+    rule.is_protected = true;
+    config_.pod_rules.push_back(rule);
+  }
+  open();
+  EXPECT_EQ(report(), "");
+  EXPECT_EQ(reporter_->counts().annotated, 1U);
+  EXPECT_EQ(reporter_->counts().preferred, 0U);
+  EXPECT_EQ(reporter_->counts().avoided, 0U);
+}
+
 TEST_F(PodAnnotationReporterTest, LogsAProblemOnceForEachPod) {
   add("a", marked("True"));
   open();

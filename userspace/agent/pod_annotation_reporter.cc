@@ -20,8 +20,10 @@ void PodAnnotationReporter::report(const Workloads& workloads, const PodAnnotati
   for (const Workload* workload : workloads) {
     if (!workload->pod || workload->pod->annotations == PodAnnotations{}) continue;
     if (workload->protection == Protection::annotated) ++counts.annotated;
-    if (workload->preference == Preference::prefer) ++counts.preferred;
-    if (workload->preference == Preference::avoid) ++counts.avoided;
+    if (workload->protection == Protection::none) {
+      counts.preferred += workload->preference == Preference::prefer ? 1 : 0;
+      counts.avoided += workload->preference == Preference::avoid ? 1 : 0;
+    }
     auto problems = sources::annotation_facts(*workload->pod, policy).problems;
     if (problems.empty()) continue;
     present.insert(workload->pod->uid);

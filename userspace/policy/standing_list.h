@@ -49,8 +49,9 @@ struct StandingWorkload {
   std::size_t candidate = 0;  // index into StandingOrder::considered
   // It may be killed. If not, nothing is killed while it ranks first.
   bool killable = false;
-  // What the programs compare. A preferred one has the lowest priority there is, one that is
-  // avoided the highest.
+  // What the programs compare, among workloads above their request: one that is preferred and
+  // within it is passed over. A preferred one has the lowest priority there is, one that is avoided
+  // the highest.
   std::int32_t priority = 0;
 };
 

@@ -256,6 +256,38 @@ TEST(MemoryQosPlan, APodWithoutFactsAndAContainerWithoutIdHaveNoValues) {
   }
 }
 
+// It is known under the hash that names its cgroup too (model/api_pod.h).
+TEST(MemoryQosPlan, TheMirrorPodOfAStaticPodDoesNotCountInTheLevels) {
+  QosNode node;
+  Pod fact = pod("static", {container("app", memory("256Mi"), memory("512Mi"))});
+  fact.name = "static";
+  fact.uid = fact.config_hash = "5a7c3d9e1f2b4a6c8d0e2f4a6b8c0d1e";
+  fact.origin = PodOrigin::static_file;
+  node.pods.push_back(std::make_shared<const Pod>(fact));
+  const auto once = node.plan();
+  Pod mirror = fact;
+  mirror.uid = "7d1e0001-3c41-4b6e-9d0a-5f2e7c1a0001";
+  mirror.config_hash.clear();
+  mirror.origin = PodOrigin::api;
+  node.pods.push_back(std::make_shared<const Pod>(mirror));
+  EXPECT_EQ(node.plan(), once);
+  // A tenant's pod that claims to be a mirror pod: its own cgroup counts.
+  node.cgroups.push_back({"/kubepods/burstable/podm", {++node.last}, node.pods.back(), {}});
+  const auto levels = [](const std::vector<PlannedMemoryQos>& plan) {
+    std::vector<std::int64_t> values;
+    for (const PlannedMemoryQos& each : plan) {
+      if (each.path == "/kubepods" || each.path == "/kubepods/burstable") {
+        values.push_back(each.value);
+      }
+    }
+    return values;
+  };
+  EXPECT_EQ(levels(node.plan()), levels(once));
+  node.pods.erase(node.pods.end() - 2, node.pods.end());
+  node.cgroups.pop_back();
+  EXPECT_NE(levels(node.plan()), levels(once)) << "without either";
+}
+
 TEST(MemoryQosPlan, APodThatHasEndedHasNoValues) {
   QosNode node;
   Pod ended = *node.pods[0];

@@ -2,11 +2,13 @@
 #include "policy/memory_qos_plan.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "policy/memory_qos.h"
 #include "policy/qos.h"
@@ -33,6 +35,36 @@ bool is_at_or_below(std::string_view path, std::string_view parent) {
          (path.size() == parent.size() || path[parent.size()] == '/');
 }
 
+using PodName = std::pair<std::string_view, std::string_view>;
+
+PodName name_of(const Pod& pod) {
+  return {pod.pod_namespace, pod.name};
+}
+
+// The pods whose requests the levels cover. A static pod is known twice, under the hash that names
+// its cgroup and as its mirror pod: only what has a cgroup counts, or the former without one.
+std::vector<std::shared_ptr<const Pod>> pods_of_levels(const MemoryQosPlanInput& input) {
+  std::set<PodName> static_pods;
+  for (const auto& pod : input.pods) {
+    if (pod->origin == PodOrigin::static_file) static_pods.insert(name_of(*pod));
+  }
+  std::set<std::string_view> present;  // UIDs
+  std::set<PodName> present_names;
+  for (const QosPodCgroup& each : input.cgroups) {
+    if (!each.pod) continue;
+    present.insert(each.pod->uid);
+    present_names.insert(name_of(*each.pod));
+  }
+  std::vector<std::shared_ptr<const Pod>> pods;
+  for (const auto& pod : input.pods) {
+    const PodName name = name_of(*pod);
+    const bool counts = !static_pods.contains(name) || present.contains(pod->uid) ||
+                        (!present_names.contains(name) && pod->origin == PodOrigin::static_file);
+    if (counts) pods.push_back(pod);
+  }
+  return pods;
+}
+
 constexpr const char* kNoCapacity = "the memory of the node is unknown";
 constexpr const char* kNoOthers = "memory.min of other cgroups cannot be read";
 
@@ -50,7 +82,7 @@ class Planner {
   }
 
   std::vector<PlannedMemoryQos> plan() && {
-    level_values_ = memory_qos_levels(input_.pods, settings_);
+    level_values_ = memory_qos_levels(pods_of_levels(input_), settings_);
     count_min_of_pods();
     limit_single();
     levels();

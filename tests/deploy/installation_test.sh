@@ -14,5 +14,5 @@ for place in bash-completion/completions:forestall zsh/site-functions:_forestall
   grep -q "/${place%:*}\" .* RENAME \"${place#*:}\"" "$1/userspace/cli/cmake_install.cmake" ||
     { echo "installation: no completions in ${place%:*}"; exit 1; }
 done
-grep -q -x -F "ExecStart=$2/forestall agent --keep-guard systemd" "$1/forestall.service" ||
+grep -q -x -F "ExecStart=$2/forestall agent" "$1/forestall.service" ||
   { echo "installation: the unit does not start $2/forestall"; exit 1; }

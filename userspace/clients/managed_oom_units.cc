@@ -212,8 +212,9 @@ Result<ManagedUnit> read_unit(UnitReader& reader, const std::string& name) {
 
 Result<std::unique_ptr<ManagedOomUnits>> ManagedOomUnits::connect(const std::string& address,
                                                                   ManagedUnits known) {
-  std::unique_ptr<ManagedOomUnits> made(
-      new ManagedOomUnits(TRY(connect_to_bus(address, kTimeout)), std::move(known)));
+  // Not within the expression of `new`: TRY may return after the memory is allocated.
+  auto bus = TRY(connect_to_bus(address, kTimeout));
+  std::unique_ptr<ManagedOomUnits> made(new ManagedOomUnits(std::move(bus), std::move(known)));
   TRY(made->subscribe());
   return made;
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core_on_files.h"
+#include "guard_with_a_kill.h"
 #include "support/child.h"
 #include "support/manual_clock.h"
 #include "support/record_collector.h"
@@ -28,18 +29,6 @@ constexpr pid_t kNoProcess = 4'194'305;
 int idle() {
   for (;;) pause();
 }
-
-// Reports one kill.
-class OneKill final : public LoopGuard {
- public:
-  [[nodiscard]] std::vector<KillRequest> take_kills() override {
-    if (!kill) return {};
-    std::vector<KillRequest> taken{std::move(*kill)};
-    kill.reset();
-    return taken;
-  }
-  std::optional<KillRequest> kill;
-};
 
 class CoreEvictedPod : public CoreOnFiles {
  protected:
@@ -106,7 +95,7 @@ class CoreEvictedPod : public CoreOnFiles {
   test::Child first_{idle};
   test::ManualClock clock_{SystemClock().now()};
   Config config_;
-  OneKill guard_;
+  GuardWithAKill guard_;
   test::RecordCollector sink_;
 };
 

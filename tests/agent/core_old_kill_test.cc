@@ -7,6 +7,7 @@
 
 #include "actuators/newer_processes.h"
 #include "core_on_files.h"
+#include "guard_with_a_kill.h"
 #include "support/child.h"
 #include "support/manual_clock.h"
 #include "support/record_collector.h"
@@ -16,18 +17,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::minutes;
-
-// Reports one kill of /all/leak.
-class GuardWithAKill final : public LoopGuard {
- public:
-  [[nodiscard]] std::vector<KillRequest> take_kills() override {
-    if (!kill) return {};
-    std::vector<KillRequest> taken{std::move(*kill)};
-    kill.reset();
-    return taken;
-  }
-  std::optional<KillRequest> kill;
-};
 
 class CoreOldKill : public CoreOnFiles {
  protected:

@@ -59,7 +59,8 @@ void check_guard(const v1::Config& given, Config& out, Report& report) {
   report.error("guard", "'guard' must be on or off, found '" + given.guard() + "'");
 }
 
-// A list is made every 30 s at the least, and takes a few seconds to make.
+// A list is made every 10 to 30 s and takes a few seconds to make. After one that was abandoned,
+// because workloads came and went meanwhile, the next may take 70 s.
 void check_guard_expiry(const v1::Config& given, Config& out, Report& report) {
   if (!given.has_guard_expiry()) return;
   const auto expiry = report.take(parse_duration_within(given.guard_expiry(), 45s, 10min),

@@ -133,7 +133,7 @@ class GuardPrograms {
 
   // Whether a store keeps it after its process.
   [[nodiscard]] bool outlives_process() const;
-  // Why it does although there is a store, or what could not be kept or removed; empty: nothing.
+  // Why it does not although there is a store, or what could not be kept or removed; empty: none.
   [[nodiscard]] const std::string& store_problem() const;
   // Whether a former guard is still in force. Until take_over() no list of this guard fires.
   [[nodiscard]] bool waits() const;

@@ -77,8 +77,15 @@ TEST_F(LadderPinned, KillsMoreProcessesThanArePinned) {
   for (const Hog& hog : hogs) EXPECT_FALSE(hog.alive());
 }
 
-TEST_F(LadderPinned, TheAgentThatCameAfterPinningSurvives) {
-  Hog hog(scratch, path, mib(8));
+// Without a ladder in the parent: what it forks must be able to start threads. The processes are
+// more than can be pinned, so that cgroup.kill would be written at once.
+TEST(LadderPinnedAgent, SurvivesInTheCgroupItEnteredAfterPinning) {
+  ScratchCgroup scratch;
+  const std::string path = scratch.child("victim");
+  constexpr std::size_t kProcesses = 80;
+  std::vector<Hog> hogs;
+  hogs.reserve(kProcesses);
+  while (hogs.size() < kProcesses) hogs.emplace_back(scratch, path, mib(1));
   Child agent([&] {
     LadderRun own(options());
     const WorkloadSample victim = own.rank(path);
@@ -86,13 +93,13 @@ TEST_F(LadderPinned, TheAgentThatCameAfterPinningSurvives) {
     scratch.add(path, getpid());
     const Outcome outcome = own.kill(victim);
     if (attempt_on(outcome, Rung::cgroup_kill) != nullptr) return 2;
-    return outcome.processes == 1 ? 0 : 3;
+    return outcome.processes == kProcesses ? 0 : 3;
   });
   ASSERT_TRUE(agent.wait_exit());
   const int status = agent.reap();
   ASSERT_TRUE(WIFEXITED(status)) << "the agent killed itself";
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_TRUE(hog.child().wait_exit());
+  for (Hog& hog : hogs) EXPECT_TRUE(hog.child().wait_exit());
 }
 
 TEST_F(LadderPinned, SparesProcessesThatLeftTheCgroup) {

@@ -10,6 +10,7 @@
 
 #include "core_on_files.h"
 #include "guard_with_a_kill.h"
+#include "model/stage.h"
 #include "support/child.h"
 #include "support/manual_clock.h"
 #include "support/record_collector.h"
@@ -117,6 +118,11 @@ TEST_F(CoreEvictedPod, AContainerThatStartsAgainIsKilledAgain) {
   EXPECT_EQ(record->outcome->victim.pod_uid, "a");
   EXPECT_EQ(record->outcome->state, KillState::released);
   EXPECT_EQ(record->decision.action, Action::kill);
+  // It is for no crossing, so it is no reaction to one.
+  EXPECT_GE(record->stages.crossed, from_ns(1));
+  const StageLengths lengths = stage_lengths(*record);
+  EXPECT_EQ(lengths[static_cast<std::size_t>(Stage::wake)], std::nullopt);
+  EXPECT_EQ(lengths[static_cast<std::size_t>(Stage::reaction)], std::nullopt);
   // The policy counts both as the kill that it decided.
   ASSERT_EQ(ladder_->progress().size(), 1U);
   EXPECT_EQ(ladder_->progress().front(), before);

@@ -94,7 +94,7 @@ void KillController::record_loop_kills(const Record& evaluated) {
 bool KillController::repeat(Observation read, const WorkloadSample& victim) {
   KillRequest request;
   request.origin = KillOrigin::repetition;
-  request.stages.woken = request.stages.observed = read.at;
+  request.stages.crossed = request.stages.woken = request.stages.observed = read.at;
   request.stages.decided = parts_.clock.now();
   if (!kills_.repeat(victim)) return false;
   request.decision.considered.emplace_back().sample = victim;

@@ -22,6 +22,8 @@ bool is_at_once(const Record& record) {
 
 // From when on a reaction counts.
 std::optional<MonotonicTime> earliest_crossing(const Record& record) {
+  // Its cause is a container that was started again, not a crossing.
+  if (record.decision.reason == Reason::pod_runs_again) return std::nullopt;
   if (!record.crossing) return record.stages.crossed;
   if (!record.crossing->above) return std::nullopt;
   return record.crossing->above->at;

@@ -189,6 +189,14 @@ TEST(Evictions, AreOfAKillOnce) {
   EXPECT_THAT(play.run({{201}}), ElementsAre("0 POST", "evicted"));
   EXPECT_FALSE(play.evictions.add(pod, play.now)) << "its deletion has begun";
 
+  // Its container was started again, and killed again.
+  Play deleted;
+  pod.kill = "1";
+  EXPECT_FALSE(deleted.evictions.add(pod, deleted.now)) << "it waits";
+  deleted.evictions.gone(pod.uid);
+  pod.kill = "2";
+  EXPECT_FALSE(deleted.evictions.add(pod, deleted.now)) << "the watch has shown its deletion";
+
   Evictions respectful(DisruptionBudgets::respect, [] { return 0.0; });
   pod.kill = "7";
   for (const char* kill : {"7", "8"}) {

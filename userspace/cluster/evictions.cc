@@ -40,7 +40,8 @@ bool Evictions::add(const KilledPod& pod, MonotonicTime now) {
 bool Evictions::is_answered(const KilledPod& pod) const {
   return std::ranges::any_of(answered_, [&pod](const Ended& each) {
     if (each.pod.uid != pod.uid) return false;
-    return each.end == EvictionEnd::evicted || (!pod.kill.empty() && each.pod.kill == pod.kill);
+    const bool is_deleted = each.end == EvictionEnd::evicted || each.end == EvictionEnd::gone;
+    return is_deleted || (!pod.kill.empty() && each.pod.kill == pod.kill);
   });
 }
 

@@ -73,8 +73,9 @@ class Evictions final : public RequestSource {
       : budgets_(budgets), chance_(std::move(chance)) {}
 
   // A kill of this pod began, or ended. Returns whether its eviction waits from now on. It does not
-  // if it waits already, if the server has accepted one of the same UID, if the server has refused
-  // one for the same kill, or if the kill is older than kExpiresAfter.
+  // if it waits already, if the server has accepted one of the same UID or reported that pod as
+  // deleted, if the server has refused one for the same kill, or if the kill is older than
+  // kExpiresAfter.
   bool add(const KilledPod& pod, MonotonicTime now);
   // The API server has reported the pod as deleted or terminating.
   void gone(std::string_view uid);

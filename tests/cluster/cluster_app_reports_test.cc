@@ -154,6 +154,26 @@ TEST_F(ClusterAppReportsTest, ReportsAKillByTheKernel) {
               HasSubstr(R"("kind":"Node","apiVersion":"v1","name":"here")"));
 }
 
+TEST_F(ClusterAppReportsTest, ReportsAnAnnotationWithoutEffect) {
+  serve(201);
+  ASSERT_TRUE(has({"a=5"}));
+  v1::AgentStatus status;
+  v1::PodAnnotationProblem& problem = *status.mutable_pods()->add_annotation_problems();
+  problem.set_annotation("protected");
+  problem.set_value("true");
+  problem.set_problem("not permitted");
+  problem.set_pod("s/unknown");
+  *status.mutable_pods()->add_annotation_problems() = problem;
+  status.mutable_pods()->mutable_annotation_problems(1)->set_pod("s/a");
+  agent_->set_status(status);
+  ASSERT_TRUE(run_until([&] { return !requests("POST", "/events").empty(); }));
+  const ApiRequest event = requests("POST", "/namespaces/s/events").front();
+  EXPECT_THAT(event.body, HasSubstr(R"("reason":"AnnotationWithoutEffect")"));
+  EXPECT_THAT(event.body, HasSubstr(R"("uid":"a")"));
+  EXPECT_THAT(event.body, HasSubstr(R"(forestall.dev/protected: \"true\" has no effect: not )"
+                                    R"(permitted)"));
+}
+
 TEST_F(ClusterAppReportsTest, ReportsPressureOfTheNode) {
   serve(201);
   v1::AgentStatus status;

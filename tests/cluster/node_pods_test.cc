@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/annotation_events.h"
 #include "policy/pod_requests.h"
 #include "text/json_value.h"
 
@@ -382,6 +383,26 @@ TEST_F(NodePodsTest, RefusesMorePodsThanANodeCanHave) {
   EXPECT_FALSE(taken);
   EXPECT_EQ(count, NodePods::kPodsMax + 1);
   EXPECT_FALSE(list({pod("a"), pod("a")}));
+}
+
+// EventSeries reports each occurrence once.
+TEST_F(NodePodsTest, AnAnnotationWithoutEffectIsOneOccurrenceWhateverItsValue) {
+  ASSERT_TRUE(change(ChangeType::added, pod("a")));
+  ASSERT_TRUE(change(ChangeType::added, pod("b")));
+  v1::PodFactCounts status;
+  for (const char* name : {"s/n-a", "s/gone", "n-b", "t/n-b"}) {
+    for (const char* value : {"true", "yes"}) {
+      v1::PodAnnotationProblem& problem = *status.add_annotation_problems();
+      problem.set_pod(name);
+      problem.set_annotation("prefer");
+      problem.set_value(value);
+    }
+  }
+  const auto events = annotation_events(status, pods_);
+  ASSERT_EQ(events.size(), 2U) << "the others are unknown";
+  EXPECT_EQ(events[0].event.subject.uid, "a");
+  EXPECT_EQ(events[0].occurrence, events[1].occurrence);
+  EXPECT_NE(events[0].event.message, events[1].event.message);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "cluster/annotation_events.h"
 #include "forestall/v1/service.pb.h"
 #include "intake/wall_time.h"
 
@@ -31,6 +32,7 @@ ClusterReports::ClusterReports(const Options& options, kubernetes::HttpClient& c
       clock_(clock),
       log_(log),
       events_(options.node, wall_clock_seconds, chances()),
+      annotation_events_(options.node, wall_clock_seconds, chances(), kAnnotationEventRate),
       targets_(wall_clock_seconds, chances()),
       state_(clock.now()),
       reporter_(options.node, options.taint, wall_clock_seconds, chances()),
@@ -42,6 +44,7 @@ ClusterReports::ClusterReports(const Options& options, kubernetes::HttpClient& c
       ranking_({options.socket, kRank, "", Duration::zero(), kCallLongest}, clock,
                [this](const std::string* message) { ranked(message); }),
       event_sender_(client, events_, clock, EventSeries::kRequestsMax),
+      annotation_sender_(client, annotation_events_, clock, 1),
       target_sender_(client, targets_, clock, DisruptionTargets::kRequestsMax),
       node_sender_(client, reporter_, clock, 1),
       report_sender_(client, report_writer_, clock, 1) {}
@@ -53,6 +56,9 @@ void ClusterReports::answered(const std::string* message) {
   state_.answered(status, clock_.now());
   report_builder_.answered(status, clock_.now());
   if (status.has_config()) cgroup_root_ = status.config().cgroup_root();
+  for (const AnnotationEvent& each : annotation_events(status.pods(), pods_)) {
+    annotation_events_.add(each.event, each.occurrence, clock_.now());
+  }
 }
 
 // An agent may refuse a ranking.
@@ -108,6 +114,7 @@ void ClusterReports::advance() {
   if (condition && reporter_.found()) reporter_.set(*condition, now);
   target_sender_.advance();
   event_sender_.advance();
+  annotation_sender_.advance();
   node_sender_.advance();
   report_node();
   report_sender_.advance();
@@ -140,8 +147,9 @@ MonotonicTime ClusterReports::due() const {
   MonotonicTime first = status_.due();
   const auto ranking =
       ranking_.under_way() ? std::optional(ranking_.due()) : report_builder_.due(clock_.now());
-  for (const auto& each : {target_sender_.due(), event_sender_.due(), node_sender_.due(),
-                           report_sender_.due(), state_.due(clock_.now()), ranking}) {
+  for (const auto& each :
+       {target_sender_.due(), event_sender_.due(), annotation_sender_.due(), node_sender_.due(),
+        report_sender_.due(), state_.due(clock_.now()), ranking}) {
     if (each) first = std::min(first, *each);
   }
   return first;
@@ -150,10 +158,12 @@ MonotonicTime ClusterReports::due() const {
 // Each change once.
 void ClusterReports::report() {
   log_problem(event_problem_, events_.problem());
+  log_problem(annotation_problem_, annotation_events_.problem());
   log_problem(target_problem_, targets_.problem());
   log_problem(node_problem_, reporter_.problem());
   log_problem(report_problem_, report_writer_.problem());
-  if (const std::uint64_t dropped = events_.dropped(); dropped != dropped_) {
+  const std::uint64_t dropped = events_.dropped() + annotation_events_.dropped();
+  if (dropped != dropped_) {
     log_.write(LogLevel::warning, LogLine("events").field("dropped", dropped - dropped_));
     dropped_ = dropped;
   }

@@ -85,6 +85,7 @@ class ClusterReports {
   const Clock& clock_;
   exports::Log& log_;
   EventSeries events_;
+  EventSeries annotation_events_;
   DisruptionTargets targets_;
   NodeState state_;
   NodeReporter reporter_;
@@ -94,11 +95,13 @@ class ClusterReports {
   AgentCallReader status_;
   AgentCallReader ranking_;
   RequestSender event_sender_;
+  RequestSender annotation_sender_;
   RequestSender target_sender_;
   RequestSender node_sender_;
   RequestSender report_sender_;
   // As last logged.
   Problem event_problem_{"events", {}};
+  Problem annotation_problem_{"events", {}};
   Problem target_problem_{"pod-condition", {}};
   Problem node_problem_{"node", {}};
   Problem report_problem_{"node-report", {}};

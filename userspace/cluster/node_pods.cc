@@ -120,6 +120,16 @@ const Pod* NodePods::of_cgroup(std::string_view path, const std::string& root) c
   return nullptr;
 }
 
+const Pod* NodePods::named(std::string_view name) const {
+  const std::size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return nullptr;
+  const auto found = std::ranges::find_if(pods_, [&](const auto& each) {
+    const Pod& pod = each.second.front();
+    return pod.pod_namespace == name.substr(0, slash) && pod.name == name.substr(slash + 1);
+  });
+  return found == pods_.end() ? nullptr : &found->second.front();
+}
+
 Result<void> NodePods::listed(const text::JsonValue& object) {
   std::vector<Pod> facts;
   std::string uid = TRY(read(object, facts));

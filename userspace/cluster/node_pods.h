@@ -49,6 +49,8 @@ class NodePods final : public kubernetes::ObjectSink {
   // any tenant's pod may claim to mirror. `root`: the kubelet's cgroupRoot. Only the kubelet names
   // cgroups where the pods' cgroups are; users and tenants may use the same names anywhere else.
   [[nodiscard]] const Pod* of_cgroup(std::string_view path, const std::string& root) const;
+  // The pod "namespace/name"; null: none that is known.
+  [[nodiscard]] const Pod* named(std::string_view name) const;
   // Whether take_changes() has some.
   [[nodiscard]] bool has_changes() const { return !changed_.empty(); }
   // Pods that could not be read; the agent infers their facts.

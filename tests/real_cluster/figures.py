@@ -1,33 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run.py --runs N: leakers, some with the agent and some with the kubelet alone, each counted."""
+"""run.py --runs N: leakers, some with the agent and some with the kubelet alone, each counted. A
+pod that leaks nothing runs with each of them."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
+import pathlib
 import re
 import select
 import statistics
 import time
 
 import fixture
-from fixture import (AGENTS, NODES, PODS, SIGNAL_US_MAX, THRESHOLD, agent_config, agent_pod, hog,
-                     ran_again, report, restarts, write_overlay)
-from lab import PATIENCE, LabError, is_ready
+from fixture import (AGENTS, CONDITION, NODES, PODS, SIGNAL_US_MAX, THRESHOLD, agent_config,
+                     agent_pod, hog, ran_again, report, restarts, write_overlay)
+from lab import NODE, PATIENCE, PODS_MEMORY, LabError, is_ready
 
 # MiB, and the pause after each in milliseconds.
 LEAKERS = {"fast": (1600, 0), "slow": (1600, 5)}
-# How long the kubelet alone may take to evict a pod that it restarts.
-SETTLE_SECONDS = 40
+# How long the kubelet alone may take to evict a pod that it restarts: it reads every 10 s.
+SETTLE_SECONDS = 25
+# MiB.
+BYSTANDER = 100
+# Of pods with the same usage, the working set, which is compared with the threshold, has no file
+# pages that are inactive. The leakers have none.
+CROSSING = PODS_MEMORY - (int(THRESHOLD.removesuffix("Mi")) << 20)
+
+
+@dataclasses.dataclass
+class Guard:
+    """What acts, and how the cluster shows it."""
+    name: str
+    condition: str
+    component: str  # the source of its Events
+
+
+FORESTALL = Guard("forestall", CONDITION, "forestall")
+KUBELET = Guard("kubelet alone", "MemoryPressure", "kubelet")
 
 
 @dataclasses.dataclass
 class Run:
     """What became of a leaker."""
-    exit_seconds: float = 0  # from the begin of the leak
+    exit_ms: float = 0  # from the crossing, which the kernel notifies
     restarts: int = 0
     ran_again: bool = False  # a restarted container ran; others could not start
     evicted: bool = False  # deleted, or Failed
+    bystander_hurt: bool = False
+    event: bool = False  # Evicted, of this pod
+    condition_up: bool = False
+    condition_down: bool = False  # after it was up
     kernel_kills: int = 0
     signal_us: int | None = None  # from the crossing to SIGKILL, at most
 
@@ -39,29 +63,72 @@ def outcomes() -> list[tuple[int, str]]:
         r".*crossed_to_signalled_at_most_us=(\d+).*", log)]
 
 
+class Crossing:
+    """Notified by the kernel when the pods' usage crosses the threshold: for both the same clock,
+    which is this process's. Only cgroup v1 has this notification, as the lab has."""
+
+    def __init__(self) -> None:
+        folder = pathlib.Path("/sys/fs/cgroup/memory") / fixture.lab.cgroups.name / "kubepods"
+        self.event = os.eventfd(0, os.EFD_NONBLOCK)
+        with (folder / "memory.usage_in_bytes").open(encoding="ascii") as usage:
+            (folder / "cgroup.event_control").write_text(
+                f"{self.event} {usage.fileno()} {CROSSING}")
+
+    def time_to_exit(self, pidfd: int) -> float:
+        """Seconds from the crossing to the exit of the process."""
+        crossed = None
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            ready = select.select([self.event, pidfd] if crossed is None else [pidfd], [], [], 1)[0]
+            now = time.monotonic()
+            if self.event in ready:
+                crossed = now
+            if pidfd in ready:
+                if crossed is None:
+                    raise LabError("the process ended before the crossing")
+                return now - crossed
+        raise LabError("the leaker is not killed")
+
+    def close(self) -> None:
+        os.close(self.event)
+
+
+def transition(condition: str, status: str, version: str, patience: float) -> str:
+    """The version of the node at which the condition had this status, at or after `version`; empty:
+    not within `patience` seconds. The API server repeats what was before."""
+    def has_it(node: dict) -> bool:
+        return any((each["type"], each["status"]) == (condition, status)
+                   for each in node["status"]["conditions"])
+    try:
+        node = fixture.lab.api.wait(NODES, lambda _, node: has_it(node), condition, patience,
+                                    fieldSelector=f"metadata.name={NODE}", resourceVersion=version)
+    except LabError:
+        return ""
+    return node["metadata"]["resourceVersion"]
+
+
 class Leak:
     """A pod that waits, then fills its memory; deleted at the end."""
 
-    def __init__(self, name: str, size: tuple[int, int]) -> None:
-        self.name, self.run = name, Run()
+    def __init__(self, name: str, size: tuple[int, int], guard: Guard) -> None:
+        self.name, self.guard, self.run = name, guard, Run()
         fixture.lab.api.call("POST", PODS, hog(name, *size, "wait"))
         self.pod = fixture.lab.api.wait(PODS, lambda _, each: is_ready(each), f"{name} runs",
                                         fieldSelector=f"metadata.name={name}")
+        self.node = fixture.lab.api.get(f"{NODES}/{NODE}")["metadata"]["resourceVersion"]
 
     def begin(self) -> None:
-        pid = fixture.container_pids(self.pod)[0]
-        pidfd = os.pidfd_open(pid)
+        pidfd = os.pidfd_open(fixture.container_pids(self.pod)[0])
         kills = fixture.kernel_kills.read()
-        try:
-            begun = time.monotonic()
-            fixture.begin(self.pod)
-            if not select.select([pidfd], [], [], PATIENCE)[0]:
-                raise LabError(f"{self.name} is not killed")
-            self.run.exit_seconds = time.monotonic() - begun
-        finally:
-            os.close(pidfd)
+        with contextlib.closing(Crossing()) as crossing:
+            try:
+                fixture.begin(self.pod)
+                self.run.exit_ms = crossing.time_to_exit(pidfd) * 1000
+            finally:
+                os.close(pidfd)
         self.settle()
         self.run.kernel_kills = fixture.kernel_kills.read() - kills
+        self.read_what_the_cluster_shows()
 
     def settle(self) -> None:
         """Until the pod is deleted or Failed, or for so long as an eviction may take."""
@@ -79,6 +146,18 @@ class Leak:
         except LabError:
             pass  # it lives on: this is a result
 
+    def read_what_the_cluster_shows(self) -> None:
+        events = fixture.lab.api.get(
+            "/api/v1/namespaces/default/events?fieldSelector=reason%3DEvicted%2C"
+            f"involvedObject.uid%3D{self.pod['metadata']['uid']}")["items"]
+        self.run.event = any(each["source"]["component"] == self.guard.component
+                             for each in events)
+        # What has not come by now does not come: settle() has waited.
+        up = transition(self.guard.condition, "True", self.node, 3)
+        self.run.condition_up = bool(up)
+        self.run.condition_down = bool(up) and bool(
+            transition(self.guard.condition, "False", up, PATIENCE))
+
     def delete(self) -> None:
         path = f"{PODS}/{self.name}"
         try:
@@ -91,15 +170,49 @@ class Leak:
                              fieldSelector=f"metadata.name={self.name}", resourceVersion=version)
 
 
-def leak(name: str, size: tuple[int, int], with_agent: bool) -> Run:
-    known = len(outcomes()) if with_agent else 0
+class Bystander:
+    """A pod that leaks nothing. `is_hurt()` makes it again if it is."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.number = 0
+        self.start()
+
+    def start(self) -> None:
+        self.number += 1
+        self.name = f"bystander-{self.number}"
+        fixture.lab.api.call("POST", PODS, hog(self.name, BYSTANDER, 0))
+        pod = fixture.lab.api.wait(PODS, lambda _, each: is_ready(each), f"{self.name} runs",
+                                   fieldSelector=f"metadata.name={self.name}")
+        self.pids = fixture.container_pids(pod)
+
+    def is_hurt(self) -> bool:
+        try:
+            pod = fixture.lab.api.get(f"{PODS}/{self.name}")
+            if fixture.container_pids(pod) == self.pids and \
+                    "deletionTimestamp" not in pod["metadata"]:
+                return False
+            self.delete()
+        except (KeyError, LabError):  # deleted, or Failed
+            pass
+        self.start()
+        return True
+
+    def delete(self) -> None:
+        fixture.lab.api.call("DELETE", f"{PODS}/{self.name}", {
+            "kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
+
+
+def leak(name: str, size: tuple[int, int], guard: Guard, bystander: Bystander) -> Run:
+    known = len(outcomes()) if guard is FORESTALL else 0
     wait_for_no_pressure()
-    made = Leak(name, size)
+    made = Leak(name, size, guard)
     try:
         made.begin()
     finally:
         made.delete()
-    if with_agent and len(kills := outcomes()) > known:
+    made.run.bystander_hurt = bystander.is_hurt()
+    if guard is FORESTALL and len(kills := outcomes()) > known:
         made.run.signal_us, line = max(kills[known:])
         if made.run.signal_us > SIGNAL_US_MAX:
             report("late", line)
@@ -115,16 +228,23 @@ def span(values: list[float], digits: int) -> str:
 
 def row(by: str, name: str, runs: list[Run]) -> tuple[str, ...]:
     delays = [each.signal_us / 1000 for each in runs if each.signal_us is not None]
-    return (by, name, str(len(runs)), span(delays, 2),
-            span([each.exit_seconds for each in runs], 2),
+    counts = (sum(each.kernel_kills for each in runs), sum(each.evicted for each in runs),
+              sum(each.bystander_hurt for each in runs), sum(each.event for each in runs))
+    return (by, name, str(len(runs)), span(delays, 2), span([each.exit_ms for each in runs], 0),
             f"{sum(each.restarts for each in runs)} ({sum(each.ran_again for each in runs)} ran)",
-            str(sum(each.kernel_kills for each in runs)),
-            str(sum(each.evicted for each in runs)))
+            *map(str, counts), f"{sum(each.condition_up for each in runs)}, "
+            f"{sum(each.condition_down for each in runs)}")
+
+
+HEAD = ("by", "leaker", "runs", "crossing to SIGKILL, ms", "crossing to exit, ms", "restarts",
+        "kernel OOM kills", "leakers evicted", "bystanders hurt", "Events Evicted",
+        "condition up, down")
 
 
 def print_row(*columns: str) -> None:
     """At once: a run takes minutes."""
-    widths = (14, 7, 5, 24, 24, 11, 17, 13)
+    widths = [max(len(name), least) for name, least in
+              zip(HEAD, (13, 6, 4, 23, 22, 10, 0, 0, 0, 0, 0))]
     print("  ".join(text.ljust(width) for text, width in zip(columns, widths)).rstrip(), flush=True)
 
 
@@ -136,15 +256,26 @@ def wait_for_no_pressure() -> None:
     fixture.lab.api.wait(NODES, lambda _, node: is_calm(node), "the node has no pressure")
 
 
+def print_leaks(count: int, guard: Guard) -> None:
+    bystander = Bystander()
+    prefix = guard.name.split()[0]
+    for name, size in LEAKERS.items():
+        print_row(*row(guard.name, name, [leak(f"{prefix}-{name}-{index}", size, guard, bystander)
+                                          for index in range(count)]))
+    bystander.delete()
+
+
 def with_agent(count: int) -> None:
     overlay = fixture.lab.folder / "overlay"
     write_overlay(overlay, agent_config())
     fixture.lab.import_image(fixture.image)
     fixture.lab.kubectl("apply", "-k", overlay)
     agent_pod()
-    for name, size in LEAKERS.items():
-        print_row(*row("forestall", name, [leak(f"{name}-{index}", size, True)
-                                           for index in range(count)]))
+    print_leaks(count, FORESTALL)
+    log = fixture.lab.kubectl("-n", "forestall", "logs", "ds/forestall", "-c", "agent")
+    repeated = re.findall(r"event=decision .*reason=pod-runs-again.* victim=(\S+)", log)
+    report("containers that ran again and were killed again",
+           f"{len(repeated)}, of {len(set(repeated))} pods")
     fixture.lab.kubectl("delete", "-k", overlay, "--wait=true")
     if fixture.lab.api.get(AGENTS)["items"]:
         raise LabError("the agent is not removed")
@@ -155,13 +286,14 @@ def with_kubelet(count: int) -> None:
     fixture.lab.kubelet_threshold = THRESHOLD
     fixture.lab.services["kubelet"].stop()
     fixture.lab.start_kubelet()
-    for name, size in LEAKERS.items():
-        print_row(*row("kubelet alone", name, [leak(f"{name}-{index}", size, False)
-                                               for index in range(count)]))
+    print_leaks(count, KUBELET)
 
 
-def print_figures(count: int) -> None:
-    print_row("by", "leaker", "runs", "crossing to SIGKILL, ms", "leak to exit, s", "restarts",
-              "kernel OOM kills", "pods evicted")
-    with_agent(count)
-    with_kubelet(count)
+def print_figures(count: int, by: str) -> None:
+    print_row(*HEAD)
+    if by in ("both", "forestall"):
+        with_agent(count)
+    if by in ("both", "kubelet"):
+        with_kubelet(count)
+    load = pathlib.Path("/proc/loadavg").read_text().split()
+    report("load of the machine, now and over 15 minutes", f"{load[0]}, {load[2]}")

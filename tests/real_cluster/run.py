@@ -95,7 +95,7 @@ def run_suite(options: argparse.Namespace, name: str) -> list[str]:
         command = ["unshare", "--mount", "--net", "--propagation", "private", sys.executable,
                    str(HERE / "suite.py"), str(folder), str(options.cache), name,
                    str(options.image), str(options.junit or ""), str(options.runs),
-                   str(options.pods), *options.tests]
+                   options.by, str(options.pods), *options.tests]
         seconds_max = SUITE_SECONDS_MAX + 4 * options.runs * RUN_SECONDS_MAX
         status, output = run_printing(command, seconds_max)
         if status != 0:
@@ -143,6 +143,8 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=0, metavar="N",
                         help="no tests: N leaks of each kind, with the agent and with the kubelet "
                              "alone, as a table")
+    parser.add_argument("--by", choices=("both", "forestall", "kubelet"), default="both",
+                        help="of --runs, only the leaks with this one")
     parser.add_argument("--pods", type=int, default=0, metavar="N",
                         help="no tests: memory and CPU time on a node with N pods")
     parser.add_argument("tests", nargs="*", help="names of tests; default: all")

@@ -78,7 +78,7 @@ def save_log(lab: Lab, container: str) -> None:
 
 
 def main() -> int:
-    folder, cache, name, archive, junit, runs, pods, *tests = sys.argv[1:]
+    folder, cache, name, archive, junit, runs, by, pods, *tests = sys.argv[1:]
     lab = Lab(pathlib.Path(folder), pathlib.Path(cache), name)
     try:
         lab.start()
@@ -86,7 +86,7 @@ def main() -> int:
         report(f"cluster with node {NODE} is up", f"{time.monotonic() - started:.1f} s")
         if int(runs) or int(pods):
             if int(runs):
-                print_figures(int(runs))
+                print_figures(int(runs), by)
             if int(pods):
                 print_scale(int(pods))
             return 0

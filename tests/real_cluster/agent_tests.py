@@ -12,9 +12,10 @@ import signal
 import time
 
 import fixture
-from fixture import (AGENTS, MANIFESTS, NODES, PODS, ClusterCase, agent_config, agent_pod, begin,
-                     container_pids, features, hog, process_status, program_of_image, ready_since,
-                     report, restarts, seconds_between, write_overlay)
+from fixture import (AGENTS, CONTAINERS, MANIFESTS, NODES, PODS, ClusterCase, agent_config,
+                     agent_pod, begin, container_pids, features, hog, process_status,
+                     program_of_image, ready_since, report, restarts, seconds_between,
+                     write_overlay)
 from lab import CLUSTER_USER, NODE, is_ready, run
 
 
@@ -130,8 +131,8 @@ class AgentTests(ClusterCase):
         return {each["feature"]: (each["state"], each["evidence"]) for each in doctor["features"]}
 
     def test_8_each_capability_is_needed(self) -> None:
-        """Without it, doctor reports a feature as refused. DAC_READ_SEARCH has no such feature: it
-        permits open_by_handle_at(), by which the path of a cgroup is found from its id."""
+        """Without it, doctor reports a feature as refused. DAC_READ_SEARCH has no such feature: see
+        the next test."""
         path = "/apis/apps/v1/namespaces/forestall/daemonsets/forestall"
         pod = fixture.lab.api.get(path)["spec"]["template"]["spec"]
         granted = set(pod["containers"][0]["securityContext"]["capabilities"]["add"])
@@ -145,6 +146,48 @@ class AgentTests(ClusterCase):
                 self.assertEqual(state, "refused", evidence)
                 if capability == "SYS_NICE":  # with it, nice -20 replaces a refused SCHED_FIFO
                     self.assertIn("stays at nice 0", evidence)
+
+    def oom_kill_line(self, name: str) -> tuple[str, str]:
+        """UID of a pod that the kernel ends at its own limit, and the agent's line about it."""
+        pod = hog(name, 200, 0, "wait", restartPolicy="Never")
+        pod["spec"]["containers"][0]["resources"] = {"limits": {"memory": "64Mi"}}
+        self.create(pod)
+        self.wait_until_known()
+        pod = fixture.lab.api.get(f"{PODS}/{name}")
+        uid = pod["metadata"]["uid"]
+        fixture.kernel_kills.read()
+        fixture.kernel_kills.expected = f"pod{uid}"
+        known = self.oom_kill_lines()
+        begin(pod)
+        self.wait_for(lambda: len(self.oom_kill_lines()) > len(known), "the agent's line")
+        return uid, self.oom_kill_lines()[len(known)]
+
+    def oom_kill_lines(self) -> list[str]:
+        log = fixture.lab.kubectl("-n", "forestall", "logs", "ds/forestall", "-c", "agent")
+        return re.findall(r"event=kernel-oom-kill .*", log)
+
+    def test_8b_without_dac_read_search_the_cgroup_of_an_oom_kill_is_unknown(self) -> None:
+        uid, line = self.oom_kill_line("limited-1")
+        self.assertRegex(line, rf" cgroup=\S*/pod{uid}")
+        path = "/apis/apps/v1/namespaces/forestall/daemonsets/forestall"
+        spec = fixture.lab.api.get(path)["spec"]["template"]["spec"]
+        granted = spec["containers"][0]["securityContext"]["capabilities"]["add"]
+        self.addCleanup(self.grant, granted)
+        self.grant([each for each in granted if each != "DAC_READ_SEARCH"])
+        _, line = self.oom_kill_line("limited-2")
+        self.assertIn(" cgroup=unknown", line)
+
+    def grant(self, capabilities: list[str]) -> None:
+        """An agent with these capabilities replaces the present one."""
+        old = agent_pod()["metadata"]["uid"]
+        fixture.lab.api.call(
+            "PATCH", "/apis/apps/v1/namespaces/forestall/daemonsets/forestall",
+            [{"op": "replace", "value": capabilities,
+              "path": f"{CONTAINERS}/0/securityContext/capabilities/add"}],
+            "application/json-patch+json")
+        fixture.lab.api.wait(AGENTS, lambda _, each: is_ready(each)
+                             and each["metadata"]["uid"] != old, "the next agent is ready")
+        self.wait_until_known()
 
     def test_9_faults_do_not_stop_the_agent(self) -> None:
         """With the API server stopped, and `forestall cluster` killed, the agent kills by the facts

@@ -27,6 +27,8 @@ NODES = "/api/v1/nodes"
 CONTAINERS = "/spec/template/spec/containers"
 CONDITION = "ForestallMemoryPressure"
 TAINT = "forestall.dev/memory-pressure"
+# The only namespace in which annotations of pods have an effect.
+ANNOTATING = "annotating"
 # Of the node's condition.
 TRANSITION = 10
 # Of the pods' 1,536 MiB.
@@ -60,6 +62,8 @@ def agent_config(more: str = "") -> str:
             f"evictionPressureTransitionPeriod: {TRANSITION}s\n"
             f"filesystems: {{runtime: unix:///run/containerd/containerd.sock}}\n"
             f"apiUsers: {{podWriters: [{CLUSTER_USER}]}}\n"
+            f"podAnnotations: {{protected: [{ANNOTATING}], prefer: [{ANNOTATING}], "
+            f"avoid: [{ANNOTATING}]}}\n"
             f'metricsAddress: "0.0.0.0:9464"\n{more}')
 
 

@@ -7,13 +7,16 @@ from __future__ import annotations
 import copy
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 
 import fixture
 from fixture import (AGENTS, PODS, ClusterCase, agent_pod, container_pids, hog, report,
                      restarts)
+from lab import PATIENCE, is_ready
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+BUDGETS = "/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets"
 # (group, resource, verb)
 Right = tuple[str, str, str]
 # Of the manifests, but not used in this cluster, and why.
@@ -113,12 +116,68 @@ class RightsTests(ClusterCase):
         self.wait_for_log(since, {'cannot list resource \\"pods\\"',
                                   'cannot patch resource \\"nodes/status\\"',
                                   'cannot patch resource \\"nodereports\\"'})
-        self.set_rules(without(rules, {("", "nodes", "get")}))
+        self.set_rules(without(rules, {("", "nodes", "get"), ("", "pods", "watch")}))
         self.restart_cluster()
-        self.wait_for_log(since, {'cannot get resource \\"nodes\\"'})
+        self.wait_for_log(since, {'cannot get resource \\"nodes\\"',
+                                  'cannot watch resource \\"pods\\"'})
         self.set_rules(without(rules, all_rights - reading - {("", "pods", "watch")}))
         self.wait_until_known()
         with self.exits(leaker, "the leaker is killed"):
             os.kill(leaker, signal.SIGUSR1)
+        # The taint is of the pressure before the kill.
         self.wait_for_log(since, {'cannot create resource \\"pods/eviction\\"',
-                                  'cannot create resource \\"events\\"'})
+                                  'cannot create resource \\"events\\"',
+                                  'cannot patch resource \\"nodes\\"'})
+
+    def test_y2_the_log_names_the_missing_right_to_delete_pods(self) -> None:
+        """It is needed if a PodDisruptionBudget refuses the eviction."""
+        rules = copy.deepcopy(fixture.lab.api.get(f"{ROLES}/forestall")["rules"])
+        self.addCleanup(self.set_rules, rules)
+        fixture.lab.api.call("POST", BUDGETS, {
+            "apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": "held"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "held"}}}})
+        self.addCleanup(fixture.lab.api.call, "DELETE", f"{BUDGETS}/held")
+        pod = hog("held", 1600, 0, "wait", restartPolicy="Never")
+        pod["metadata"]["labels"] = {"app": "held"}
+        self.create(pod)
+        self.wait_until_known()
+        since = fixture.lab.api.get(f"{PODS}/held")["metadata"]["creationTimestamp"]
+        leaker = container_pids(fixture.lab.api.get(f"{PODS}/held"))[0]
+        self.set_rules(without(rules, {("", "pods", "delete")}))
+        with self.exits(leaker, "the leaker is killed"):
+            os.kill(leaker, signal.SIGUSR1)
+        self.wait_for_log(since, {'cannot delete resource \\"pods\\"'})
+
+    def last_words(self) -> str:
+        """Log of the container `cluster` to its end, which comes with the deletion of its pod."""
+        old = agent_pod()
+        name = old["metadata"]["name"]
+        follow = subprocess.Popen(
+            ["kubectl", "-n", "forestall", "logs", "-f", "--tail=1", name, "-c", "cluster"],
+            env=os.environ | {"KUBECONFIG": str(fixture.lab.kubeconfig)}, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            begun = follow.stdout.readline()
+            fixture.lab.api.call("DELETE", f"{AGENTS}/{name}")
+            return begun + follow.communicate(timeout=PATIENCE)[0]
+        finally:
+            follow.kill()
+            fixture.lab.api.wait(
+                AGENTS, lambda _, each: is_ready(each)
+                and each["metadata"]["uid"] != old["metadata"]["uid"], "the next agent is ready")
+
+    def test_y3_the_log_names_each_missing_right_of_the_namespace(self) -> None:
+        """They are needed at the end of `forestall cluster`, which removes condition and taint
+        without them."""
+        path = "/apis/rbac.authorization.k8s.io/v1/namespaces/forestall/roles/forestall"
+        role = fixture.lab.api.get(path)
+        self.addCleanup(lambda: fixture.lab.api.call(
+            "PUT", path, {**fixture.lab.api.get(path), "rules": role["rules"]}))
+        for right in sorted(expand(role["rules"])):
+            with self.subTest(right):
+                fixture.lab.api.call("PUT", path, {**fixture.lab.api.get(path),
+                                                   "rules": without(role["rules"], {right})})
+                log = self.last_words()
+                self.assertIn(f'cannot {right[2]} resource \\"{right[1]}\\"', log)
+                self.assertIn("condition=removed", log)

@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ElementTree
 
 import fixture
 from agent_tests import AgentTests
+from annotation_tests import AnnotationTests
 from credential_tests import CredentialTests
 from fault_tests import FaultTests
 from figures import print_figures
@@ -22,6 +23,7 @@ from move_placeholder_tests import MovePlaceholderTests
 from move_tests import MoveTests
 from readme_tests import ReadmeTests
 from rebalance_tests import RebalanceTests
+from repetition_tests import RepetitionTests
 from report_tests import ReportTests
 from rights_tests import RightsTests
 from scale import print_scale
@@ -30,9 +32,9 @@ from lab import NODE, Lab, LabError
 started = time.monotonic()
 
 
-class ClusterTest(AgentTests, CredentialTests, FaultTests, ReportTests, HostileTests,
-                  RebalanceTests, MoveTests, MoveFaultTests, MovePlaceholderTests, RightsTests,
-                  ReadmeTests):
+class ClusterTest(AgentTests, AnnotationTests, CredentialTests, FaultTests, RepetitionTests,
+                  ReportTests, HostileTests, RebalanceTests, MoveTests, MoveFaultTests,
+                  MovePlaceholderTests, RightsTests, ReadmeTests):
     """All tests, in the order of their names."""
 
 

@@ -9,8 +9,12 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -93,6 +97,46 @@ TEST(Eviction, ASoftThresholdActsAfterItsGrace) {
   // It received SIGTERM and exited: no process had to be killed.
   const int status = soft.node.hog("greedy").child().reap();
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+  EXPECT_THAT(soft.node.dead(), ElementsAre("greedy"));
+  EXPECT_EQ(kernel_oom_kills(), before);
+}
+
+// Sets the guest's clock back, and forward again at the end: later cases have files with times.
+class ClockSetBack {
+ public:
+  explicit ClockSetBack(std::chrono::seconds by) : by_(by) { step(-by.count()); }
+  ClockSetBack(const ClockSetBack&) = delete;
+  ClockSetBack& operator=(const ClockSetBack&) = delete;
+  ~ClockSetBack() { step(by_.count()); }
+
+ private:
+  static void step(std::int64_t seconds) {
+    timespec now{};
+    EXPECT_EQ(::clock_gettime(CLOCK_REALTIME, &now), 0);
+    now.tv_sec += seconds;
+    EXPECT_EQ(::clock_settime(CLOCK_REALTIME, &now), 0) << std::strerror(errno);
+  }
+
+  const std::chrono::seconds by_;
+};
+
+TEST(Eviction, AClockThatIsSetBackChangesNeitherGraceNorVictim) {
+  SoftNode soft({{"modest", 0, mib(256), mib(64)}, {"greedy", 0, mib(16), mib(16)}}, mib(80), "3s",
+                "evictionMaxPodGracePeriod: 20");
+  ASSERT_FALSE(soft.agent->failure()) << soft.agent->failure()->text();
+  const std::uint64_t before = kernel_oom_kills();
+  soft.node.hog("greedy").grow(mib(140));
+  const auto waiting = soft.wait_reason(v1::Decision::IN_GRACE);
+  ASSERT_TRUE(waiting) << soft.agent->process().log();
+  const ClockSetBack clock(std::chrono::hours(1));
+  const auto killed = soft.agent->wait_kill(kPatience);
+  ASSERT_TRUE(killed) << soft.agent->process().log();
+  EXPECT_EQ(killed->outcome().victim().name(), "greedy");
+  const Duration grace = seen_at(*killed) - seen_at(*waiting);
+  EXPECT_GE(grace, std::chrono::milliseconds(2900));
+  EXPECT_LT(grace, std::chrono::seconds(30));
+  EXPECT_LT(killed->wall_time().seconds(), waiting->wall_time().seconds()) << "it was set back";
+  EXPECT_TRUE(soft.node.hog("greedy").child().wait_exit());
   EXPECT_THAT(soft.node.dead(), ElementsAre("greedy"));
   EXPECT_EQ(kernel_oom_kills(), before);
 }

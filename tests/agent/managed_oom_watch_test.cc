@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "daemon/dbus_managed_oom.h"
 #include "exports/log.h"
 #include "support/fake_unit_bus.h"
 
@@ -36,7 +38,9 @@ constexpr ManagedOomTimes kRarely{1h, 1ms, 1ms, 1h};
 class ManagedOomWatchTest : public ::testing::Test {
  protected:
   void watch(ManagedOomTimes times, const std::optional<rulesets::OomdConf>& conf = {{}}) {
-    watch_ = ManagedOomWatch::start(log_, clock_, bus_.address(), times).value();
+    watch_ = ManagedOomWatch::start(log_, clock_,
+                                    std::make_unique<daemon::DbusManagedOom>(bus_.address()), times)
+                 .value();
     watch_->follow(conf);
   }
   // Names of the rulesets that the loop takes next.

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/dbus_managed_oom.h"
 #include "support/fake_unit_bus.h"
 
 namespace forestall::daemon {
@@ -44,7 +45,7 @@ class ManagedRulesTest : public ::testing::Test {
     unit.pressure = "kill";
     bus_.set("a.service", unit);
     auto watch = ManagedOomWatch::start(
-        log_, clock_, bus_.address(),
+        log_, clock_, std::make_unique<DbusManagedOom>(bus_.address()),
         {milliseconds(20), milliseconds(1), milliseconds(1), std::chrono::hours(1)});
     ASSERT_TRUE(watch);
     watch_ = std::move(*watch);

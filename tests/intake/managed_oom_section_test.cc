@@ -45,6 +45,10 @@ TEST(ManagedOomSection, ReadsTheNamedFile) {
   EXPECT_EQ(loaded->managed_oom->swap_used_limit, 8000);
   EXPECT_THAT(loaded->files, ElementsAre("config.yaml", "/oomd.conf"));
   EXPECT_FALSE(loaded->killed_signal);
+  EXPECT_TRUE(loaded->managed_oom_by_dbus);
+  const auto by_unit = load_managed("managedOOM: {source: auto, config: /oomd.conf}\n", "");
+  ASSERT_TRUE(by_unit->managed_oom);
+  EXPECT_FALSE(by_unit->managed_oom_by_dbus);
   const auto signals =
       load_managed("managedOOM: {source: dbus, config: /oomd.conf, killedSignal: true}\n", "");
   EXPECT_TRUE(signals->killed_signal);

@@ -14,8 +14,10 @@
 #include "daemon/daemon_parts.h"
 #include "daemon/daemon_reload.h"
 #include "daemon/daemon_services.h"
+#include "daemon/dbus_managed_oom.h"
 #include "daemon/managed_oom_watch.h"
 #include "daemon/managed_rules.h"
+#include "daemon/varlink_managed_oom.h"
 #include "kernel/amount_setting.h"
 #include "kernel/cgroup_freeze.h"
 #include "kernel/residency.h"
@@ -109,6 +111,17 @@ void send_killed_signals(DaemonParts& parts, bool on, exports::Log& log) {
       std::make_unique<SignallingMarker>(*parts.marker, *parts.killed_signals);
 }
 
+// PID 1 accepts the subscription of one unit only; all others read the properties over D-Bus.
+std::unique_ptr<ManagedOomSource> managed_oom_source(const Clock& clock,
+                                                     const intake::LoadedConfig& loaded,
+                                                     const agent::ProbedHost& host) {
+  const auto own = host.tree.path_of(::getpid());
+  if (!loaded.managed_oom_by_dbus && own && is_systemd_oomd(*own)) {
+    return std::make_unique<VarlinkManagedOom>(clock, VarlinkManagedOom::sockets_of_systemd());
+  }
+  return std::make_unique<DbusManagedOom>("");
+}
+
 // Follows systemd's properties, if the thread can be started and the host has what the rules need.
 void watch_managed_oom(DaemonParts& parts, const intake::LoadedConfig& loaded,
                        const agent::ProbedHost& host, exports::Log& log) {
@@ -123,7 +136,8 @@ void watch_managed_oom(DaemonParts& parts, const intake::LoadedConfig& loaded,
     log.write(LogLevel::warning, LogLine("managed-oom").field("problem", problem));
   });
   if (!marker) return refuse(marker.error().text());
-  auto watch = ManagedOomWatch::start(log, parts.clock);
+  auto watch =
+      ManagedOomWatch::start(log, parts.clock, managed_oom_source(parts.clock, loaded, host));
   if (!watch) return refuse(watch.error().text());
   parts.marker = std::move(*marker);
   parts.managed_oom = std::move(*watch);
@@ -172,6 +186,12 @@ Result<void> run_loop_with(DaemonParts& parts, const DaemonOptions& options,
       log.write(LogLevel::warning,
                 LogLine("config").field("warning",
                                         "managedOOM is not in use; restart the agent to use it"));
+    }
+    if (parts.managed_oom && again.managed_oom &&
+        again.managed_oom_by_dbus != loaded.managed_oom_by_dbus) {
+      log.write(LogLevel::warning,
+                LogLine("config").field("warning",
+                                        "managedOOM.source changed; restart the agent to use it"));
     }
     in_force = reloaded_config(std::move(again.config), config, log);
     if (parts.written_pods && parts.written_pods->in_force()) {

@@ -35,10 +35,10 @@ void put_written_pods(const WrittenPodsState& state, MonotonicTime now, v1::Agen
   if (!state.problem.empty()) out.set_problem(state.problem);
 }
 
-void put_managed_oom(const ManagedOomSourceState& state, MonotonicTime now,
+void put_managed_oom(const ManagedOomSourceState& state, std::string_view source, MonotonicTime now,
                      v1::AgentStatus& status) {
   v1::ManagedOomStatus& out = *status.mutable_managed_oom();
-  out.set_source("dbus");
+  out.set_source(std::string(source));
   out.set_problem(text::to_utf8(state.problem));
   if (state.read) out.set_read_ago_ns((now - *state.read).count());
   out.set_swap_used_limit(state.conf.swap_used_limit);
@@ -128,7 +128,9 @@ v1::AgentStatus status_of(DaemonParts& parts) {
   if (const auto qos = parts.memory_qos->report()) put_memory_qos(*qos, status);
   if (parts.managed_oom) {
     const auto managed = parts.managed_oom->state();
-    if (managed) put_managed_oom(*managed, parts.clock.now(), status);
+    if (managed) {
+      put_managed_oom(*managed, parts.managed_oom->source(), parts.clock.now(), status);
+    }
     const auto readings = parts.managed_readings.last();
     if (managed && readings) {
       put_managed_readings(*readings, parts.clock.now(), *status.mutable_managed_oom());

@@ -21,8 +21,6 @@ namespace {
 
 using exports::LogLevel;
 using exports::LogLine;
-using rulesets::ManagedOomElement;
-using rulesets::ManagedOomProperty;
 using rulesets::ManagedOomRules;
 
 // At least 1: a time that has almost come must not be waited for in a loop.
@@ -40,24 +38,16 @@ void signal_event(const UniqueFd& event) {
   (void)::eventfd_write(event.get(), 1);  // fails only if it is readable already
 }
 
-// A unit whose cgroup has no pattern is left out, with a warning.
-ManagedOomRules rules_of(const clients::ManagedUnits& units, const rulesets::OomdConf& conf,
-                         std::vector<std::string>& refused) {
+// A cgroup without a pattern is left out, with a warning.
+ManagedOomRules rules_of(const std::vector<ReportedElement>& elements,
+                         const rulesets::OomdConf& conf, std::set<std::string>& refused) {
   ManagedOomRules rules;
-  for (const auto& [path, unit] : units) {
-    if (unit.cgroup.empty() || (!unit.swap && !unit.pressure)) continue;
-    if (!rulesets::literal_pattern(unit.cgroup)) {
-      refused.push_back(unit.name);
-      continue;
+  for (const ReportedElement& each : elements) {
+    if (rulesets::literal_pattern(each.element.path)) {
+      rules.apply(each.element, conf);
+    } else {
+      refused.insert(each.reported_by);
     }
-    ManagedOomElement element;
-    element.kill = true;
-    element.path = unit.cgroup;
-    element.limit = unit.limit;
-    element.duration = unit.duration;
-    if (unit.swap) rules.apply(element, conf);
-    element.property = ManagedOomProperty::memory_pressure;
-    if (unit.pressure) rules.apply(element, conf);
   }
   return rules;
 }
@@ -71,15 +61,14 @@ std::shared_ptr<const std::vector<std::string>> monitored_by(const ManagedOomRul
 
 }  // namespace
 
-Result<std::unique_ptr<ManagedOomWatch>> ManagedOomWatch::start(exports::Log& log,
-                                                                const Clock& clock,
-                                                                std::string address,
-                                                                ManagedOomTimes times) {
+Result<std::unique_ptr<ManagedOomWatch>> ManagedOomWatch::start(
+    exports::Log& log, const Clock& clock, std::unique_ptr<ManagedOomSource> source,
+    ManagedOomTimes times) {
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   UniqueFd ready(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake || !ready) return errno_error("eventfd", "managedOOM");
-  std::unique_ptr<ManagedOomWatch> watch(new ManagedOomWatch(log, clock, std::move(address), times,
-                                                             std::move(wake), std::move(ready)));
+  std::unique_ptr<ManagedOomWatch> watch(
+      new ManagedOomWatch(log, clock, std::move(source), times, std::move(wake), std::move(ready)));
   watch->thread_ = TRY(start_thread("managed-oom", [raw = watch.get()] { raw->run(); }));
   return watch;
 }
@@ -141,8 +130,8 @@ void ManagedOomWatch::run() {
   ::prctl(PR_SET_NAME, "managed-oom");
   while (!stopping_) {
     if (!is_on()) {
-      units_.reset();
-      known_.clear();
+      source_->disconnect();
+      source_->forget();
       last_refresh_.reset();
       wait(MonotonicTime::max());
       continue;
@@ -150,30 +139,33 @@ void ManagedOomWatch::run() {
     const auto connected = run_connected();
     if (stopping_ || !is_on()) continue;
     if (connected) continue;
-    units_.reset();
+    source_->disconnect();
     note_problem(connected.error().text());
     forget_old_rules();
     wait(clock_.now() + times_.reconnect);
   }
 }
 
-// One wait for the bus, and what it brought. An error: the connection is of no use any more.
+// One wait for the source, and what it brought. An error: the connection is of no use any more.
 Result<void> ManagedOomWatch::run_connected() {
-  if (!units_) {
-    units_ = TRY(clients::ManagedOomUnits::connect(address_, known_));
+  if (!source_->is_connected()) {
+    TRY(source_->connect());
     last_all_.reset();
   }
-  TRY(units_->process());
+  TRY(source_->process());
   if (take_settings() && last_refresh_) offer();
+  if (const auto ready_by = source_->ready_by()) {
+    wait(*ready_by);
+    return {};
+  }
   const MonotonicTime now = clock_.now();
   const bool all = !last_all_ || now >= *last_all_ + times_.all;
   const MonotonicTime next = last_refresh_ ? *last_refresh_ + times_.least : now;
-  const bool wanted = all || units_->has_changes();
+  const bool wanted = all || source_->has_changes();
   if (wanted && now >= next) {
-    TRY(units_->refresh(all, [this] { return stopping_.load(); }));
+    TRY(source_->refresh(all, [this] { return stopping_.load(); }));
     last_refresh_ = clock_.now();
     if (all) last_all_ = last_refresh_;
-    known_ = units_->units();
     note_read();
     offer();
     return {};
@@ -182,11 +174,11 @@ Result<void> ManagedOomWatch::run_connected() {
   return {};
 }
 
-// For the bus, if it is connected, and for follow().
+// For the source, if it is connected, and for follow().
 void ManagedOomWatch::wait(MonotonicTime until) const {
   const int timeout = until == MonotonicTime::max() ? -1 : wait_ms(until - clock_.now());
   std::array<pollfd, 2> fds{{{wake_.get(), POLLIN, 0}, {-1, 0, 0}}};
-  if (units_) fds[1] = {units_->fd(), units_->events(), 0};
+  if (source_->is_connected()) fds[1] = {source_->fd(), source_->events(), 0};
   ::poll(fds.data(), fds.size(), timeout);
   drain_event(wake_);
 }
@@ -208,17 +200,17 @@ void ManagedOomWatch::offer() {
     if (!state_) return;
     conf = state_->conf;
   }
-  std::vector<std::string> refused;
-  ManagedOomRules rules = rules_of(known_, conf, refused);
+  std::set<std::string> refused;
+  ManagedOomRules rules = rules_of(source_->elements(), conf, refused);
   set_rules(conf, std::move(rules));
-  std::vector<std::string> problems = units_->problems();
+  std::vector<std::string> problems = source_->problems();
   for (const std::string& each : refused) {
     problems.push_back(each + ": no rule can name its cgroup; it has none");
   }
   note_problem(problems.empty() ? ""
                : problems.size() == 1
                    ? problems.front()
-                   : fmt::format("{} (and {} more units)", problems.front(), problems.size() - 1));
+                   : fmt::format("{} (and {} more)", problems.front(), problems.size() - 1));
 }
 
 void ManagedOomWatch::set_rules(const rulesets::OomdConf& conf, ManagedOomRules rules) {
@@ -246,7 +238,7 @@ void ManagedOomWatch::forget_old_rules() {
     if (!state_ || in_force_.empty()) return;
     if (state_->read && clock_.now() < *state_->read + times_.kept) return;
   }
-  known_.clear();
+  source_->forget();
   set_rules({}, {});
   log_.write(LogLevel::error, LogLine("managed-oom")
                                   .field("problem", "systemd could not be read for too long")

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows systemd's ManagedOOM properties over D-Bus and makes rulesets of them.
+// Follows systemd's ManagedOOM properties, by a source, and makes rulesets of them.
 //
 // What is unknown leaves the last rules in force:
 // - of a unit whose properties cannot be read, until they can be, or it is not active any more;
-// - of all units while the bus or systemd is away, for kKept. A restart of either takes seconds,
-// and
-//   memory is often short just then. After that there are no rules until systemd was read again: a
-//   rule may have been withdrawn, and no rule kills nothing.
+// - of all units while the bus or systemd is away, for `kept`. A restart of either takes seconds,
+//   and memory is often short just then. After that there are no rules until systemd was read
+//   again: a rule may have been withdrawn, and no rule kills nothing.
 // An agent that has not read systemd yet has no rules.
 #pragma once
 
@@ -14,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -22,7 +22,7 @@
 #include "base/result.h"
 #include "base/shared_value.h"
 #include "base/unique_fd.h"
-#include "clients/managed_oom_units.h"
+#include "daemon/managed_oom_source.h"
 #include "exports/log.h"
 #include "model/ruleset.h"
 #include "rulesets/managed_oom.h"
@@ -37,7 +37,8 @@ struct ManagedOomSourceState {
 };
 
 struct ManagedOomTimes {
-  // All units are read again, because systemd reports no change of these properties.
+  // All units are read again, because systemd signals no change of these properties on D-Bus. By
+  // varlink, it is how often an unbroken subscription counts as read.
   Duration all = std::chrono::seconds(30);
   // Between two readings, and so between two changes of the rules: each one discards the readings
   // of rulesets that are under way.
@@ -46,13 +47,13 @@ struct ManagedOomTimes {
   Duration kept = std::chrono::minutes(10);
 };
 
-// A thread of its own waits for the bus. Thread rule: follow(), take(), in_force() and refused()
+// A thread of its own waits for the source. Thread rule: follow(), take(), in_force() and refused()
 // from the loop's thread.
 class ManagedOomWatch {
  public:
-  // `log` and `clock` outlive it. `address`: of the bus; empty: the system bus.
+  // `log` and `clock` outlive it.
   static Result<std::unique_ptr<ManagedOomWatch>> start(exports::Log& log, const Clock& clock,
-                                                        std::string address = "",
+                                                        std::unique_ptr<ManagedOomSource> source,
                                                         ManagedOomTimes times = {});
   ManagedOomWatch(const ManagedOomWatch&) = delete;
   ManagedOomWatch& operator=(const ManagedOomWatch&) = delete;
@@ -69,15 +70,17 @@ class ManagedOomWatch {
   void refused();
   // Paths of the cgroups of the rules, sorted; null: there are none. Any thread.
   [[nodiscard]] std::shared_ptr<const std::vector<std::string>> monitored() const;
+  // The source's name. Any thread.
+  [[nodiscard]] std::string_view source() const { return source_->name(); }
   // Any thread. Nothing: managedOOM is off.
   [[nodiscard]] std::optional<ManagedOomSourceState> state() const;
 
  private:
-  ManagedOomWatch(exports::Log& log, const Clock& clock, std::string address, ManagedOomTimes times,
-                  UniqueFd wake, UniqueFd ready)
+  ManagedOomWatch(exports::Log& log, const Clock& clock, std::unique_ptr<ManagedOomSource> source,
+                  ManagedOomTimes times, UniqueFd wake, UniqueFd ready)
       : log_(log),
         clock_(clock),
-        address_(std::move(address)),
+        source_(std::move(source)),
         times_(times),
         wake_(std::move(wake)),
         ready_(std::move(ready)) {}
@@ -96,13 +99,11 @@ class ManagedOomWatch {
 
   exports::Log& log_;
   const Clock& clock_;
-  const std::string address_;
+  const std::unique_ptr<ManagedOomSource> source_;  // used by the thread only
   const ManagedOomTimes times_;
   const UniqueFd wake_;   // wakes the thread
   const UniqueFd ready_;  // wakes the loop
   std::atomic<bool> stopping_{false};
-  std::unique_ptr<clients::ManagedOomUnits> units_;  // null: not connected
-  clients::ManagedUnits known_;                      // as last read
   std::optional<MonotonicTime> last_refresh_;
   std::optional<MonotonicTime> last_all_;
 

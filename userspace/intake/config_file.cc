@@ -155,6 +155,7 @@ class Loader {
   Result<void> add_managed_oom(const ManagedOomSection& section) {
     if (!section.on) return {};
     loaded_.killed_signal = section.killed_signal;
+    loaded_.managed_oom_by_dbus = section.dbus;
     if (!section.config.empty()) {
       const std::string text = TRY(read_named("managedOOM.config", section.config));
       loaded_.managed_oom = read_oomd_conf(text, section.config, kLenientSystemdVersion, findings_);

@@ -49,7 +49,8 @@ struct LoadedConfig {
   KubeletMinor kubelet_minor;  // of compat.kubeletVersion
   // systemd-oomd's settings for the rulesets of managedOOM; nothing: it is off.
   std::optional<rulesets::OomdConf> managed_oom;
-  bool killed_signal = false;  // of managedOOM
+  bool managed_oom_by_dbus = false;  // also in systemd-oomd.service
+  bool killed_signal = false;        // of managedOOM
 };
 
 // Sources of a configuration. All empty: the built-in configuration.

@@ -7,15 +7,16 @@ namespace {
 constexpr const char* kSource = "managedOOM.source";
 constexpr const char* kConfig = "managedOOM.config";
 
-bool check_source(const v1::ManagedOom& given, Report& report) {
+void check_source(const v1::ManagedOom& given, ManagedOomSection& section, Report& report) {
   if (!given.has_source()) {
-    report.missing("managedOOM", "source", "set it to dbus or off");
-    return false;
+    return report.missing("managedOOM", "source", "set it to auto, dbus or off");
   }
-  if (given.source() != "dbus" && given.source() != "off") {
-    report.error(kSource, "'source' must be dbus or off, found '" + given.source() + "'");
+  const std::string& source = given.source();
+  section.dbus = source == "dbus";
+  section.on = section.dbus || source == "auto";
+  if (!section.on && source != "off") {
+    report.error(kSource, "'source' must be auto, dbus or off, found '" + source + "'");
   }
-  return given.source() == "dbus";
 }
 
 // Rulesets have their names from systemd's properties.
@@ -34,7 +35,7 @@ void check_names(const v1::Config& given, Report& report) {
 ManagedOomSection check_managed_oom(const v1::Config& given, Report& report) {
   ManagedOomSection section;
   if (!given.has_managed_oom()) return section;
-  section.on = check_source(given.managed_oom(), report);
+  check_source(given.managed_oom(), section, report);
   section.config = given.managed_oom().config();
   if (given.managed_oom().has_config() && !section.config.starts_with('/')) {
     report.error(kConfig, "'config' must be an absolute path, found '" + section.config + "'");

@@ -10,7 +10,8 @@
 namespace forestall::intake {
 
 struct ManagedOomSection {
-  bool on = false;     // source: dbus
+  bool on = false;     // source: auto or dbus
+  bool dbus = false;   // source: dbus, also as systemd-oomd.service
   std::string config;  // in place of oomd.conf; empty: systemd's own files
   bool killed_signal = false;
 };

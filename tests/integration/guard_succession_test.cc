@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -377,6 +378,24 @@ TEST_F(GuardSuccession, ADescriptorOfAnotherNameRefusesTheStore) {
     return !kept.ok() && kept.error().text().find("passed other, which is not") != std::string::npos
                ? 0
                : 1;
+  });
+  ASSERT_TRUE(next.wait_exit());
+  EXPECT_EQ(next.reap(), 0);
+}
+
+// systemd passes systemd-oomd.service the socket of systemd-oomd.socket.
+TEST_F(GuardSuccession, AListeningSocketIsNotInTheStore) {
+  DescriptorStore manager;
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr address{AF_UNIX, {}};
+  ASSERT_EQ(::bind(socket.get(), &address, sizeof(address.sa_family)), 0);  // a name of the kernel
+  ASSERT_EQ(::listen(socket.get(), 1), 0);
+  ASSERT_TRUE(kernel::FdStore::inherit()->keep("systemd-oomd.socket", socket.get()).ok());
+  manager.receive();
+  Child next([&] {
+    manager.pass();
+    const auto store = kernel::FdStore::inherit();
+    return store->empty() && store->kept().ok() ? 0 : 1;
   });
   ASSERT_TRUE(next.wait_exit());
   EXPECT_EQ(next.reap(), 0);

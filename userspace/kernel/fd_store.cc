@@ -2,6 +2,7 @@
 #include "kernel/fd_store.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 
 #include <cstdlib>
@@ -18,6 +19,10 @@ Result<void> sent(int result, const char* what) {
   return Error{-result, fmt::format("send {} to the service manager", what)};
 }
 
+bool is_listening(int fd) {
+  return sd_is_socket(fd, AF_UNSPEC, 0, /*listening=*/1) > 0;
+}
+
 }  // namespace
 
 std::unique_ptr<FdStore> FdStore::inherit() {
@@ -25,7 +30,8 @@ std::unique_ptr<FdStore> FdStore::inherit() {
   char** names = nullptr;
   const int count = sd_listen_fds_with_names(/*unset_environment=*/1, &names);
   for (int i = 0; i < count; ++i) {
-    store->passed_.push_back({names[i], UniqueFd(SD_LISTEN_FDS_START + i)});
+    UniqueFd passed(SD_LISTEN_FDS_START + i);
+    if (!is_listening(passed.get())) store->passed_.push_back({names[i], std::move(passed)});
     std::free(names[i]);
   }
   std::free(static_cast<void*>(names));

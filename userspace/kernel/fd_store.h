@@ -15,8 +15,8 @@ namespace forestall::kernel {
 
 class FdStore final : public GuardStore {
  public:
-  // With the descriptors that this process was started with. Takes them out of the environment, so
-  // a later call has none.
+  // With the descriptors that this process was started with, except listening sockets: those are of
+  // the unit's socket units. Takes all out of the environment, so a later call has none.
   static std::unique_ptr<FdStore> inherit();
 
   // Whether the service manager has passed any.

@@ -5,7 +5,7 @@
 # the unit starts a program outside of SBINDIR.
 set -eu
 
-for file in forestall.service forestall.8 config.yaml alerts.yaml managed-oom.conf \
+for file in forestall.service forestall.8 config.yaml alerts.yaml systemd-oomd.conf \
   forestall-oom1.conf; do
   grep -q "/$file\"" "$1/cmake_install.cmake" || { echo "installation: no $file"; exit 1; }
 done
@@ -14,5 +14,7 @@ for place in bash-completion/completions:forestall zsh/site-functions:_forestall
   grep -q "/${place%:*}\" .* RENAME \"${place#*:}\"" "$1/userspace/cli/cmake_install.cmake" ||
     { echo "installation: no completions in ${place%:*}"; exit 1; }
 done
-grep -q -x -F "ExecStart=$2/forestall agent" "$1/forestall.service" ||
-  { echo "installation: the unit does not start $2/forestall"; exit 1; }
+for file in forestall.service systemd-oomd.conf; do
+  grep -q -x -F "ExecStart=$2/forestall agent" "$1/$file" ||
+    { echo "installation: $file does not start $2/forestall"; exit 1; }
+done

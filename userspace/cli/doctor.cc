@@ -18,6 +18,7 @@
 #include "cli/exit_code.h"
 #include "cli/host_capacity.h"
 #include "cli/kubelet_comparison.h"
+#include "cli/managed_oom_advice.h"
 #include "clients/unit_restart.h"
 #include "kernel/bpf_counters.h"
 #include "kernel/bpf_host.h"
@@ -262,7 +263,7 @@ std::optional<std::string> memory_qos_advice(const AdviceInput& subject) {
   return std::nullopt;
 }
 
-// What keeps managedOOM from having rules on this host.
+// What keeps managedOOM from having rules on this host, or where they come from.
 std::optional<std::string> managed_oom_advice(const AdviceInput& subject) {
   if (!subject.loaded || !subject.loaded->managed_oom) return std::nullopt;
   if (subject.host.tree.version() != kernel::CgroupVersion::v2) {
@@ -271,7 +272,8 @@ std::optional<std::string> managed_oom_advice(const AdviceInput& subject) {
   if (!clients::systemd_is_running()) {
     return "managedOOM has no effect: systemd does not run here.";
   }
-  return std::nullopt;
+  return managed_oom_source_advice(read_systemd_oomd(subject.host.tree),
+                                   subject.loaded->managed_oom_by_dbus);
 }
 
 std::optional<v1::KubeletComparison> comparison_of(const AdviceInput& subject) {

@@ -284,7 +284,7 @@ __noinline __u64 check(__u32 index, __u64 now, __u32 hook) {
   }
   if (expired) return 0;
   /* The clocks go on: the turn comes without another start. */
-  if (turn == TURN_TO_COME) return now + CHECK_NS_MAX;
+  if (turn == TURN_TO_COME || *(volatile __u64*)&held_until > now) return now + CHECK_NS_MAX;
   if (shooting) {
     if (index == ABI_GUARD_STANDING) {
       go_on_standing(slot, state, generation, now, hook);

@@ -99,18 +99,36 @@ struct abi_guard_slot {
  * most once: the programs count a crossing in the word that names the holder.
  *
  * Programs and agents of different builds share it, so it never changes. A different layout needs
- * another name of the map, and the agent then removes what it cannot read.
+ * another size, and the agent then removes what it cannot read.
  */
 struct abi_guard_turn {
   __u64 holder; /* upper half: number of the guard that may fire; lower half: crossings so far */
   /* Slots with a kill that is not over, by bit; of the guards with even and with odd numbers. */
   __u64 busy[2];
   __u64 crossed_ns; /* CLOCK_MONOTONIC, of the last crossing */
-  /* Only the holder's userspace writes these; people read them. */
-  __u64 expires_ns; /* CLOCK_MONOTONIC, of its standing list; 0: there is none */
-  __u32 agent;      /* its pid, in the initial pid namespace */
-  __u32 pad;
+  /* Only the holder's userspace writes these: */
+  __u64 expires_ns;  /* CLOCK_MONOTONIC, when its last list expires; 0: there is none */
+  __u64 agent_start; /* field 22 of /proc/PID/stat */
+  __u32 agent;       /* its pid, in the initial pid namespace */
+  /* The agent that was the last to use this turn, the holder or the next one; no guard signals it.
+   */
+  __u32 last_agent;
+  __u64 last_agent_start;
 };
+
+/* A turn of guards that this agent does not use. */
+struct abi_guard_other {
+  __u64 expires_ns;
+  __u64 agent_start;
+  __u64 last_agent_start;
+  __u32 agent;
+  __u32 last_agent;
+  __u32 map;        /* id */
+  __u32 unreadable; /* it has another layout: the rest is not known */
+};
+/* More are counted only. */
+#define ABI_GUARD_OTHERS 8
+
 /* Of the reports in the ring. Increase it with every change of abi_guard_report or
  * abi_guard_victim, in layout or in meaning: the next agent reads only the reports of its layout.
  */
@@ -199,7 +217,8 @@ ABI_ASSERT(sizeof(struct abi_guard_list) == 72 + 32 * ABI_GUARD_VICTIMS,
            "abi_guard_list has no hidden padding");
 ABI_ASSERT(sizeof(struct abi_standing_workload) == 48, "abi_standing_workload has no padding");
 ABI_ASSERT(sizeof(struct abi_guard_report) == 144, "abi_guard_report has no hidden padding");
-ABI_ASSERT(sizeof(struct abi_guard_turn) == 48, "abi_guard_turn never changes");
+ABI_ASSERT(sizeof(struct abi_guard_turn) == 64, "abi_guard_turn never changes");
+ABI_ASSERT(sizeof(struct abi_guard_other) == 40, "abi_guard_other has no hidden padding");
 ABI_ASSERT(sizeof(struct abi_guard_sample) == 32, "abi_guard_sample has no hidden padding");
 
 #endif

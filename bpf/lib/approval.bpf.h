@@ -11,6 +11,7 @@
 
 #include "bpf/lib/memcg.bpf.h"
 #include "bpf/lib/score.bpf.h"
+#include "bpf/lib/turn.bpf.h"
 
 extern int bpf_send_signal_task(struct task_struct* task, int signal, enum pid_type type,
                                 __u64 value) __ksym __weak;
@@ -154,7 +155,8 @@ __noinline __s32 tid_with_mm(__u64 signal) {
 
 /* Never signalled, even if a list contains it. */
 static __always_inline int is_never_killed(struct task_struct* leader, __s32 tgid) {
-  return tgid <= 1 || tgid == agent_tgid || (BPF_CORE_READ(leader, flags) & PF_KTHREAD);
+  return tgid <= 1 || tgid == agent_tgid || is_agent(tgid) ||
+         (BPF_CORE_READ(leader, flags) & PF_KTHREAD);
 }
 
 static __always_inline int can_signal_others(void) {

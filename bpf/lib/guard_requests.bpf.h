@@ -9,6 +9,7 @@
 #include "bpf/lib/guard_usage.bpf.h"
 #include "bpf/lib/node.bpf.h"
 #include "bpf/lib/standing.bpf.h"
+#include "bpf/lib/turn.bpf.h"
 
 /* Arguments and results of guard_resolve and guard_identify; userspace runs one at a time. */
 __u32 resolving_slot;
@@ -38,6 +39,46 @@ int guard_stand_for_node(void* ctx) {
   state->memcg = 0;
   state->cgroup = 0;
   state->next_check_ns = 0;
+  return 0;
+}
+
+/* Turns of other guards, found by guard_find_others; userspace clears the number first. */
+struct abi_guard_other others[ABI_GUARD_OTHERS];
+__u32 others_found;
+__u32 own_turn; /* id of the map */
+
+/* An array map begins with its bpf_map. */
+static __always_inline void read_other(struct abi_guard_other* other, struct bpf_map* map) {
+  struct abi_guard_turn turn = {};
+  __u64 at = (__u64)map + bpf_core_field_offset(struct bpf_array, pptrs);
+
+  __builtin_memset(other, 0, sizeof(*other));
+  other->map = BPF_CORE_READ(map, id);
+  other->unreadable = BPF_CORE_READ(map, value_size) != sizeof(turn) ||
+                      bpf_probe_read_kernel(&turn, sizeof(turn), (void*)at);
+  other->expires_ns = turn.expires_ns;
+  other->agent_start = turn.agent_start;
+  other->last_agent_start = turn.last_agent_start;
+  other->agent = turn.agent;
+  other->last_agent = turn.last_agent;
+}
+
+/* Finds the turns of guards that do not share this one. Only a process with CAP_BPF can make a map
+ * with BTF. */
+SEC("iter/bpf_map")
+int guard_find_others(struct bpf_iter__bpf_map* ctx) {
+  static const char name[] = "guard_turn";
+  struct bpf_map* map = ctx->map;
+  char found[16] = {};
+  __u32 at;
+
+  if (!map || !BPF_CORE_READ(map, btf) || BPF_CORE_READ(map, id) == own_turn) return 0;
+  BPF_CORE_READ_INTO(&found, map, name);
+  for (__u32 i = 0; i < sizeof(name); i++)
+    if (found[i] != name[i]) return 0;
+  at = others_found++;
+  barrier_var(at);
+  if (at < ABI_GUARD_OTHERS) read_other(&others[at], map);
   return 0;
 }
 

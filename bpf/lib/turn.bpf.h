@@ -22,6 +22,10 @@ struct {
 /* Of this guard: greater than that of each guard before it. Set before loading. */
 const volatile __u32 guard_number = 1;
 
+/* CLOCK_MONOTONIC; no list of this guard fires before: guards that it cannot end may be in force.
+ * Set by userspace. */
+__u64 held_until;
+
 enum turn {
   TURN_OURS,
   TURN_TO_COME, /* the guard before this one has it */
@@ -36,6 +40,16 @@ static __always_inline int whose_turn(void) {
   holder = *(volatile __u64*)&turn->holder >> 32;
   if (holder == guard_number) return TURN_OURS;
   return holder < guard_number ? TURN_TO_COME : TURN_PAST;
+}
+
+/* Whether the process is an agent of this turn. The next one may have started in a workload that is
+ * listed as a whole. */
+static __always_inline int is_agent(__s32 tgid) {
+  __u32 key = 0;
+  struct abi_guard_turn* turn = bpf_map_lookup_elem(&guard_turn, &key);
+
+  return turn && (*(volatile __u32*)&turn->last_agent == (__u32)tgid ||
+                  *(volatile __u32*)&turn->agent == (__u32)tgid);
 }
 
 /* The kill of this slot is over. */

@@ -242,7 +242,17 @@ struct bpf_iter__task {
 };
 
 /* kernel/bpf/map_iter.c */
-struct bpf_map;
+struct bpf_map {
+  __u32 id;
+  __u32 value_size;
+  struct btf* btf;
+  char name[16];
+};
+
+struct bpf_iter__bpf_map {
+  struct bpf_iter_meta* meta;
+  struct bpf_map* map;
+};
 
 struct bpf_iter__bpf_map_elem {
   struct bpf_iter_meta* meta;

@@ -208,11 +208,25 @@ TEST_F(GuardLeftTrial, ADirectoryThatOthersMayWriteIsLeftAlone) {
   EXPECT_THAT(bpffs_.names(), IsEmpty());
 }
 
+// The former guard stays in force, and the next agent's does not act beside it.
+TEST_F(GuardLeftTrial, AGuardInARefusedDirectoryHoldsTheNextOneBack) {
+  ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
+  leave_a_guard(SIGKILL);
+  ASSERT_EQ(::chmod(bpffs_.pins().c_str(), 0777), 0);
+  const auto next = start();
+  ASSERT_TRUE(stands(*next)) << next->process().log();
+  EXPECT_THAT(next->process().log(), HasSubstr("is in force and cannot be taken over"));
+  ASSERT_EQ(::kill(next->process().pid(), SIGSTOP), 0);
+  expect_only_the_leak_dies();
+  ASSERT_EQ(::kill(next->process().pid(), SIGCONT), 0);
+  EXPECT_EQ(count(next->process().log(), "list=standing"), 0U) << next->process().log();
+}
+
 TEST_F(GuardLeftTrial, DoctorListsWhatIsLeft) {
   ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
   leave_a_guard(SIGKILL);
   const Ran doctor = run_forestall({"doctor", "--keep-guard", bpffs_.pins(), "--output", "text"});
-  EXPECT_THAT(doctor.output, HasSubstr("guard 1 has a standing list for "));
+  EXPECT_THAT(doctor.output, HasSubstr("guard 1 has a list for "));
 }
 
 }  // namespace

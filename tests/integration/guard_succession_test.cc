@@ -61,7 +61,7 @@ class GuardSuccession : public ::testing::Test {
 
   // A standing list of the scratch cgroup with one workload.
   void stand(GuardPrograms& guard, const Hog& hog, const std::string& path,
-             Duration lasts = kPatience) {
+             Duration lasts = kPatience, std::uint8_t flags = 0) {
     const auto root = tree_.open(scratch_.path());
     const auto workload = tree_.open(path);
     ASSERT_TRUE(root.ok() && workload.ok());
@@ -81,6 +81,7 @@ class GuardSuccession : public ::testing::Test {
     entry.held = static_cast<__u64>(memcg->held.count);
     entry.cgroup = workload->id().inode;
     entry.count = 1;
+    entry.flags = flags;
     list.workloads = {entry};
     list.processes = {*victim};
     const auto stood = guard.stand(list);
@@ -90,6 +91,26 @@ class GuardSuccession : public ::testing::Test {
     while (lasts > Duration::zero() && guard.clocks() == 0 && SystemClock().now() < give_up) {
       ::sched_yield();
     }
+  }
+
+  // A guard of another process, as of a former agent, with a list for `hog`.
+  void leave(const Hog& hog, const std::string& path) {
+    Child former([&] {
+      const auto guard = load();
+      stand(*guard, hog, path);
+      return HasFailure() ? 1 : 0;
+    });
+    ASSERT_TRUE(former.wait_exit());
+    ASSERT_EQ(former.reap(), 0);
+  }
+  // Lists `hog` until the guard is not held back. False: it stays so.
+  bool wait_until_free(GuardPrograms& guard, const Hog& hog, const std::string& path) {
+    const MonotonicTime give_up = SystemClock().now() + kPatience;
+    while (guard.held_until()) {
+      if (SystemClock().now() > give_up || HasFailure()) return false;
+      stand(guard, hog, path);
+    }
+    return true;
   }
 
   struct Kills {
@@ -218,7 +239,7 @@ TEST_F(GuardSuccession, AnExpiredListKillsNothing) {
   EXPECT_TRUE(leak.alive());
   const auto described = kernel::describe_kept_guards(*pins_, SystemClock().now());
   ASSERT_TRUE(described.ok());
-  EXPECT_THAT(*described, Contains(HasSubstr("guard 1 has no standing list in force")));
+  EXPECT_THAT(*described, Contains(HasSubstr("guard 1 has no list in force")));
   EXPECT_TRUE(take_over(*next));
   EXPECT_THAT(kills_of(*next).former, IsEmpty());
 }
@@ -274,6 +295,72 @@ TEST_F(GuardSuccession, ReportsOfAnotherLayoutAreNotRead) {
   EXPECT_TRUE(take_over(*next));
 }
 
+// As if the directory were refused, or another one were set.
+TEST_F(GuardSuccession, AFormerGuardThatCannotBeEndedHoldsTheNextOneBack) {
+  Hog calm(scratch_, add("calm"), mib(8));
+  Hog leak(scratch_, add("leak"), mib(8));
+  leave(calm, scratch_.path() + "/calm");
+  auto next = GuardPrograms::load({.charge_hook = true, .store = nullptr});
+  ASSERT_TRUE(next.ok()) << next.error().text();
+  ASSERT_TRUE((*next)->held_until());
+  EXPECT_GT(*(*next)->held_until(), SystemClock().now());
+  EXPECT_THAT((*next)->hold_reason(), HasSubstr("cannot be taken over"));
+  stand(**next, leak, scratch_.path() + "/leak");
+  leak.grow(kLine + mib(16));
+  ASSERT_TRUE(leak.wait_grown());
+  ASSERT_TRUE((*next)->evaluate().ok());
+  EXPECT_EQ((*next)->crossings(), 0U);
+  EXPECT_TRUE(leak.alive());
+  ASSERT_TRUE(kernel::drop_former_guards(*pins_).ok());
+  ASSERT_TRUE(wait_until_free(**next, leak, scratch_.path() + "/leak"));
+  leak.grow(mib(32));
+  expect_killed(leak);
+  EXPECT_TRUE(calm.alive());
+}
+
+TEST_F(GuardSuccession, AnotherAgentThatRunsHoldsNoGuardBack) {
+  Hog calm(scratch_, add("calm"), mib(8));
+  const auto other = load();
+  stand(*other, calm, scratch_.path() + "/calm");
+  const auto next = GuardPrograms::load({.charge_hook = true, .store = nullptr});
+  ASSERT_TRUE(next.ok()) << next.error().text();
+  EXPECT_FALSE((*next)->held_until()) << (*next)->hold_reason();
+}
+
+TEST_F(GuardSuccession, ARefusedDirectoryEndsTheFormerGuard) {
+  Hog calm(scratch_, add("calm"), mib(8));
+  Hog leak(scratch_, add("leak"), mib(8));
+  leave(leak, scratch_.path() + "/leak");
+  const UniqueFd map(bpf_map_create(BPF_MAP_TYPE_ARRAY, "other", 4, 64, 1, nullptr));
+  ASSERT_TRUE(map);
+  ASSERT_EQ(bpf_obj_pin(map.get(), (bpffs_.pins() + "/other").c_str()), 0);
+  const auto next = load();
+  EXPECT_FALSE(next->outlives_process());
+  EXPECT_THAT(bpffs_.names(), ::testing::ElementsAre("other"));
+  ASSERT_TRUE(wait_until_free(*next, calm, scratch_.path() + "/calm"));
+  leak.grow(kLine + mib(16));
+  ASSERT_TRUE(leak.wait_grown());
+  EXPECT_TRUE(leak.alive());
+}
+
+// The next agent may be started in a session, whose cgroup is listed.
+TEST_F(GuardSuccession, TheNextAgentIsNotSignalled) {
+  Hog listed(scratch_, add("session"), mib(1));
+  const std::string path = scratch_.path() + "/session";
+  const auto former = load();
+  stand(*former, listed, path, kPatience, ABI_STANDING_WHOLE);
+  Child agent([&] {
+    const auto next = load();
+    scratch_.add(path, ::getpid());
+    std::vector<char> memory(static_cast<std::size_t>((kLine + mib(64)).count), 1);
+    const MonotonicTime end = SystemClock().now() + std::chrono::milliseconds(500);
+    while (SystemClock().now() < end) memory[0] = static_cast<char>(memory[0] + 1);
+    return next->crossings() == 1 ? 0 : 1;
+  });
+  ASSERT_TRUE(agent.wait_exit());
+  EXPECT_EQ(agent.reap(), 0);
+}
+
 TEST_F(GuardSuccession, ADirectoryThatOthersMayWriteIsRefused) {
   ASSERT_EQ(::chmod(bpffs_.pins().c_str(), 0770), 0);
   const auto pins = PinDirectory::open(bpffs_.pins());
@@ -325,7 +412,7 @@ TEST_F(GuardSuccession, AnObjectUnderAWrongNameRefusesTheDirectory) {
     const auto guard = load();
     EXPECT_FALSE(guard->outlives_process());
     EXPECT_THAT(guard->store_problem(), HasSubstr("not the BPF object of that name"));
-    ASSERT_EQ(::unlink(pin.c_str()), 0);
+    EXPECT_THAT(bpffs_.names(), IsEmpty()) << "the name is the guard's";
   }
 }
 
@@ -365,6 +452,31 @@ TEST_F(GuardSuccession, TheServiceManagerKeepsTheGuardBetweenTwoProcesses) {
   manager.receive();
   EXPECT_THAT(manager.names(), ::testing::Not(Contains("guard-1-1-clocks")));
   EXPECT_THAT(manager.names(), Contains("guard-2-1-clocks"));
+}
+
+// Loading has read the store already.
+TEST_F(GuardSuccession, AGuardThatDoesNotLoadEndsTheOneOfTheServiceManager) {
+  DescriptorStore manager;
+  Hog leak(scratch_, add("leak"), mib(8));
+  {
+    const auto store = kernel::FdStore::inherit();
+    auto guard = GuardPrograms::load({.charge_hook = true, .store = store.get()});
+    ASSERT_TRUE(guard.ok()) << guard.error().text();
+    stand(**guard, leak, scratch_.path() + "/leak");
+  }
+  manager.receive();
+  ASSERT_THAT(manager.names(), Contains("guard-1-1-clocks"));
+  Child next([&] {
+    manager.pass();
+    const auto store = kernel::FdStore::inherit();
+    if (!store->kept().ok()) return 1;
+    const auto ended = kernel::drop_former_guards(*store);
+    return ended.ok() && *ended > 2 ? 0 : 2;
+  });
+  ASSERT_TRUE(next.wait_exit());
+  EXPECT_EQ(next.reap(), 0);
+  manager.receive();
+  EXPECT_THAT(manager.names(), IsEmpty());
 }
 
 TEST_F(GuardSuccession, ADescriptorOfAnotherNameRefusesTheStore) {

@@ -116,6 +116,11 @@ void build_guard(DaemonParts& parts, agent::ProbedHost& host, const Config& conf
   if (!host.guard->store_problem().empty()) {
     log.write(LogLevel::error, LogLine("guard").field("problem", host.guard->store_problem()));
   }
+  if (const auto until = host.guard->held_until()) {
+    log.write(LogLevel::warning, LogLine("guard")
+                                     .field("problem", host.guard->hold_reason())
+                                     .field("for", *until - parts.clock.now()));
+  }
   parts.guard =
       std::make_unique<agent::GuardController>(agent::GuardParts{.guard = *host.guard,
                                                                  .tree = host.tree,

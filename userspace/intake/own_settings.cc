@@ -63,7 +63,7 @@ void check_guard(const v1::Config& given, Config& out, Report& report) {
 // because workloads came and went meanwhile, the next may take 70 s.
 void check_guard_expiry(const v1::Config& given, Config& out, Report& report) {
   if (!given.has_guard_expiry()) return;
-  const auto expiry = report.take(parse_duration_within(given.guard_expiry(), 45s, 10min),
+  const auto expiry = report.take(parse_duration_within(given.guard_expiry(), 45s, kGuardExpiryMax),
                                   "guardExpiry", "guardExpiry");
   if (expiry) out.guard_expiry = *expiry;
   if (!out.guard) report.warn_at_key("guardExpiry", "has no effect: 'guard' is off");

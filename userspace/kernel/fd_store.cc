@@ -31,7 +31,10 @@ std::unique_ptr<FdStore> FdStore::inherit() {
   const int count = sd_listen_fds_with_names(/*unset_environment=*/1, &names);
   for (int i = 0; i < count; ++i) {
     UniqueFd passed(SD_LISTEN_FDS_START + i);
-    if (!is_listening(passed.get())) store->passed_.push_back({names[i], std::move(passed)});
+    if (!is_listening(passed.get())) {
+      store->passed_.push_back({names[i], std::move(passed)});
+      store->names_.insert(names[i]);
+    }
     std::free(names[i]);
   }
   std::free(static_cast<void*>(names));
@@ -55,12 +58,28 @@ Result<std::vector<KeptObject>> FdStore::kept() {
 // Without FDPOLL=0 the service manager polls it, gets EPOLLERR from a map, and removes it.
 Result<void> FdStore::keep(const std::string& name, int fd) {
   const std::string message = "FDSTORE=1\nFDNAME=" + name + "\nFDPOLL=0";
-  return sent(sd_pid_notify_with_fds(0, 0, message.c_str(), &fd, 1), "a descriptor");
+  TRY(sent(sd_pid_notify_with_fds(0, 0, message.c_str(), &fd, 1), "a descriptor"));
+  names_.insert(name);
+  return {};
 }
 
 Result<void> FdStore::drop(const std::string& name) {
   const std::string message = "FDSTOREREMOVE=1\nFDNAME=" + name;
-  return sent(sd_notify(0, message.c_str()), "FDSTOREREMOVE");
+  TRY(sent(sd_notify(0, message.c_str()), "FDSTOREREMOVE"));
+  names_.erase(name);
+  return {};
+}
+
+// This process has descriptors of its own until kept() is called.
+Result<std::size_t> FdStore::drop_all() {
+  passed_.clear();
+  std::size_t dropped = 0;
+  for (const std::string& name : std::set<std::string>(names_)) {
+    if (!parse_guard_object(name)) continue;
+    TRY(drop(name));
+    ++dropped;
+  }
+  return dropped;
 }
 
 }  // namespace forestall::kernel

@@ -3,7 +3,9 @@
 // that it passes to the next process of the unit (sd_listen_fds(3)).
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,10 +29,12 @@ class FdStore final : public GuardStore {
   // it. Both are in its log.
   [[nodiscard]] Result<void> keep(const std::string& name, int fd) override;
   [[nodiscard]] Result<void> drop(const std::string& name) override;
+  [[nodiscard]] Result<std::size_t> drop_all() override;
 
  private:
   FdStore() = default;
   std::vector<KeptObject> passed_;
+  std::set<std::string> names_;  // what the service manager has
 };
 
 }  // namespace forestall::kernel

@@ -21,6 +21,7 @@
 #include "kernel/bpf_host.h"
 #include "kernel/bpf_log.h"
 #include "kernel/bpf_run.h"
+#include "kernel/guard_hold.h"
 #include "kernel/guard_object.h"
 #include "kernel/guard_succession.h"
 #include "kernel/mapped_guard_lists.h"
@@ -39,7 +40,10 @@ __u64 amount(Bytes bytes, std::int64_t at_least = 0) {
 class GuardPrograms::Loaded {
  public:
   Loaded(GuardSkeleton object, GuardSuccession follows, bool charge_hook)
-      : skeleton(std::move(object)), succession(std::move(follows)), with_charges_(charge_hook) {}
+      : skeleton(std::move(object)),
+        succession(std::move(follows)),
+        hold(*skeleton),
+        with_charges_(charge_hook) {}
 
   Result<void> start();
   Result<std::vector<std::size_t>> arm(std::span<const GuardList> lists);
@@ -59,6 +63,7 @@ class GuardPrograms::Loaded {
 
   GuardSkeleton skeleton;
   GuardSuccession succession;
+  GuardHold hold;
   std::string evidence;
   bool reaches_others = false;
   BpfRing ring;
@@ -78,6 +83,7 @@ class GuardPrograms::Loaded {
   Result<void> resolve_standing(const StandingGuardList& list) const;
   void publish(const GuardList& list, std::size_t slot);
   void release(std::size_t slot);
+  void note_expiry();
   void note(const abi_guard_report& report);
   [[nodiscard]] bool runs(std::size_t cpu) const;
   void start_clocks();
@@ -95,6 +101,7 @@ class GuardPrograms::Loaded {
   // For the starter: the running clocks too, which may be at the long pace of the standing list.
   std::atomic<bool> restart_all_{false};
   MonotonicTime regular_until_;               // when the last regular list expires
+  MonotonicTime standing_until_;              // the same of the standing list
   std::optional<Error> start_problem_;        // the starter's while it runs
   std::optional<Error> clock_problem_;        // of the starter's last run that is over
   std::unique_ptr<base::JobThread> starter_;  // last: it uses the above
@@ -130,6 +137,7 @@ Result<void> GuardPrograms::Loaded::start() {
   reaches_others = TRY(run_program(skeleton->progs.guard_reach)) == 1;
   starter_ = TRY(base::JobThread::create("guard-clocks", [this] { start_clocks(); }));
   TRY(attach());
+  hold.begin(SystemClock().now());
   return keep();
 }
 
@@ -314,9 +322,12 @@ Result<std::vector<std::size_t>> GuardPrograms::Loaded::arm(std::span<const Guar
       failed.push_back(i);
     }
   }
-  if (!lists.empty() && regular_until_ < SystemClock().now()) restart_all_ = true;
+  const MonotonicTime now = SystemClock().now();
+  if (!lists.empty() && regular_until_ < now) restart_all_ = true;
   regular_until_ = MonotonicTime();
   for (const GuardList& list : lists) regular_until_ = std::max(regular_until_, list.expires);
+  note_expiry();
+  hold.refresh(now);
   if (armed()) start_stopped_clocks();
   return failed;
 }
@@ -343,7 +354,9 @@ Result<void> GuardPrograms::Loaded::stand(const StandingGuardList& list) {
   fresh.workload_count =
       static_cast<__u32>(std::min<std::size_t>(list.workloads.size(), ABI_STANDING_WORKLOADS));
   mapped_->publish(fresh, list);
-  succession.set_expiry(list.expires);
+  standing_until_ = list.expires;
+  note_expiry();
+  hold.refresh(SystemClock().now());
   start_stopped_clocks();
   return {};
 }
@@ -359,7 +372,13 @@ Result<void> GuardPrograms::Loaded::resolve_standing(const StandingGuardList& li
 
 void GuardPrograms::Loaded::withdraw_standing() {
   release(ABI_GUARD_STANDING);
-  succession.set_expiry(std::nullopt);
+  standing_until_ = MonotonicTime();
+  note_expiry();
+}
+
+void GuardPrograms::Loaded::note_expiry() {
+  const MonotonicTime until = std::max(regular_until_, standing_until_);
+  succession.set_expiry(until == MonotonicTime() ? std::nullopt : std::optional(until));
 }
 
 // Clocks that had no list to wait for have stopped.
@@ -397,7 +416,8 @@ Result<void> GuardPrograms::Loaded::protect(std::span<const GuardProtected> grou
 
 void GuardPrograms::Loaded::disarm() {
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) release(slot);
-  succession.set_expiry(std::nullopt);
+  regular_until_ = standing_until_ = MonotonicTime();
+  note_expiry();
 }
 
 bool GuardPrograms::Loaded::armed() const {
@@ -530,6 +550,14 @@ bool GuardPrograms::outlives_process() const {
 
 const std::string& GuardPrograms::store_problem() const {
   return loaded_->succession.problem();
+}
+
+std::optional<MonotonicTime> GuardPrograms::held_until() const {
+  return loaded_->hold.until();
+}
+
+const std::string& GuardPrograms::hold_reason() const {
+  return loaded_->hold.reason();
 }
 
 bool GuardPrograms::waits() const {

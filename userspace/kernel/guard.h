@@ -135,6 +135,10 @@ class GuardPrograms {
   [[nodiscard]] bool outlives_process() const;
   // Why it does not although there is a store, or what could not be kept or removed; empty: none.
   [[nodiscard]] const std::string& store_problem() const;
+  // No list fires before: another guard is in force that this one cannot end (guard_hold.h).
+  [[nodiscard]] std::optional<MonotonicTime> held_until() const;
+  // Why, for people; empty: it was not held back.
+  [[nodiscard]] const std::string& hold_reason() const;
   // Whether a former guard is still in force. Until take_over() no list of this guard fires.
   [[nodiscard]] bool waits() const;
   // Ends the former guard; the lists in force fire from then on. False: it has fired, and its

@@ -3,6 +3,7 @@
 // with the last reference to them, and a timer with the last descriptor or pin of its map.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ class GuardStore {
   // REQUIRES: kept() without an error, and no object of this name.
   [[nodiscard]] virtual Result<void> keep(const std::string& name, int fd) = 0;
   [[nodiscard]] virtual Result<void> drop(const std::string& name) = 0;
+  // Drops everything under the name of a guard's object, also if kept() refuses the store or was
+  // called before. Returns how many objects that were.
+  [[nodiscard]] virtual Result<std::size_t> drop_all() = 0;
 };
 
 // The kind of a descriptor, from the name that procfs shows: "bpf-map", "bpf_link"; empty: it is

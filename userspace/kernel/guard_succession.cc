@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/parse.h"
+#include "kernel/process_ref.h"
 #include "model/duration.h"
 
 namespace forestall::kernel {
@@ -114,6 +115,10 @@ GuardSuccession GuardSuccession::find(GuardStore* store) {
   auto kept = store->kept();
   if (!kept) {
     found.problem_ = kept.error().text();
+    // Guards in it end. One that this cannot end holds this guard back (guard_hold.h).
+    if (const auto dropped = store->drop_all(); !dropped) {
+      found.problem_ += "; " + dropped.error().text();
+    }
     return found;
   }
   found.store_ = store;
@@ -132,12 +137,31 @@ GuardSuccession GuardSuccession::find(GuardStore* store) {
     }
     found.former_.push_back(std::move(object));
   }
-  if (!found.former_turn_ || is_readable_turn(found.former_turn_->fd.get())) return found;
+  if (!found.former_turn_) return found;
+  if (is_readable_turn(found.former_turn_->fd.get())) {
+    found.share_turn();
+    return found;
+  }
   // It is that of a build whose guards this one cannot follow: they end before this one begins.
   found.drop_former();
   found.drop(std::string(kTurnName));
   found.former_turn_.reset();
   return found;
+}
+
+// From now on no former guard signals this agent.
+void GuardSuccession::share_turn() {
+  auto turn = MappedArray<abi_guard_turn>::map(former_turn_->fd.get(), 1, "BPF map guard_turn");
+  if (!turn) return fail(turn.error());
+  turn_.emplace(std::move(*turn));
+  note_agent();
+}
+
+// The pid last: a guard compares only that.
+void GuardSuccession::note_agent() {
+  const auto own = read_process_id(::getpid());
+  __atomic_store_n(&turn_->data()->last_agent_start, own ? own->start_ticks : 0, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&turn_->data()->last_agent, static_cast<__u32>(::getpid()), __ATOMIC_SEQ_CST);
 }
 
 int GuardSuccession::turn() const {
@@ -158,7 +182,10 @@ void GuardSuccession::drop_former() {
 }
 
 Result<void> GuardSuccession::begin(int turn, std::span<const Object> objects) {
-  turn_.emplace(TRY(MappedArray<abi_guard_turn>::map(turn, 1, "BPF map guard_turn")));
+  if (!turn_) {
+    turn_.emplace(TRY(MappedArray<abi_guard_turn>::map(turn, 1, "BPF map guard_turn")));
+    note_agent();
+  }
   const std::uint64_t word = __atomic_load_n(&turn_->data()->holder, __ATOMIC_SEQ_CST);
   // Others never had the turn: their agents ended before they took it.
   std::erase_if(former_, [&](const KeptObject& object) {
@@ -187,7 +214,9 @@ Result<void> GuardSuccession::begin(int turn, std::span<const Object> objects) {
 
 void GuardSuccession::note_holder() {
   taken_ = true;
-  __atomic_store_n(&turn_->data()->agent, static_cast<__u32>(::getpid()), __ATOMIC_SEQ_CST);
+  abi_guard_turn& turn = *turn_->data();
+  __atomic_store_n(&turn.agent_start, turn.last_agent_start, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&turn.agent, turn.last_agent, __ATOMIC_SEQ_CST);
   set_expiry(expires_);
 }
 
@@ -243,9 +272,7 @@ std::uint32_t GuardSuccession::crossings() const {
 }
 
 Result<std::size_t> drop_former_guards(GuardStore& store) {
-  const std::vector<KeptObject> kept = TRY(store.kept());
-  for (const KeptObject& object : kept) TRY(store.drop(object.name));
-  return kept.size();
+  return store.drop_all();
 }
 
 Result<std::vector<std::string>> describe_kept_guards(GuardStore& store, MonotonicTime now) {
@@ -271,8 +298,8 @@ Result<std::vector<std::string>> describe_kept_guards(GuardStore& store, Monoton
     }
     const auto left = from_ns(static_cast<std::int64_t>(turn->expires_ns)) - now;
     line += turn->expires_ns == 0 || left <= Duration::zero()
-                ? std::string(" has no standing list in force")
-                : fmt::format(" has a standing list for {} more", forestall::to_string(left));
+                ? std::string(" has no list in force")
+                : fmt::format(" has a list for {} more", forestall::to_string(left));
     lines.push_back(line + fmt::format("; loaded by the agent with pid {}", turn->agent));
   }
   return lines;

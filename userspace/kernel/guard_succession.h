@@ -69,7 +69,7 @@ class GuardSuccession {
   // Takes the turn from the former guard and ends it. False: it has fired and its reports are to be
   // read first, or its kill is not over. `now` bounds the wait for that.
   [[nodiscard]] bool take_over(MonotonicTime now);
-  // Of this guard's standing list, for people; nullopt: there is none.
+  // Of this guard's last list; nullopt: there is none.
   void set_expiry(std::optional<MonotonicTime> expires);
   // Crossings of this guard and of former ones. Any thread.
   [[nodiscard]] std::uint32_t crossings() const;
@@ -80,6 +80,8 @@ class GuardSuccession {
   void drop_former();
   void drop(const std::string& name);
   void fail(const Error& problem);
+  void share_turn();
+  void note_agent();
   void note_holder();
 
   GuardStore* store_ = nullptr;  // null: none, or refused

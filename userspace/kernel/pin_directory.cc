@@ -105,4 +105,14 @@ Result<void> PinDirectory::drop(const std::string& name) {
   return errno_error("remove", path_ + "/" + name);
 }
 
+Result<std::size_t> PinDirectory::drop_all() {
+  std::size_t dropped = 0;
+  for (const std::string& name : TRY(names())) {
+    if (!parse_guard_object(name)) continue;
+    TRY(drop(name));
+    ++dropped;
+  }
+  return dropped;
+}
+
 }  // namespace forestall::kernel

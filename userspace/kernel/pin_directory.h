@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@ class PinDirectory final : public GuardStore {
   [[nodiscard]] Result<std::vector<KeptObject>> kept() override;
   [[nodiscard]] Result<void> keep(const std::string& name, int fd) override;
   [[nodiscard]] Result<void> drop(const std::string& name) override;
+  [[nodiscard]] Result<std::size_t> drop_all() override;
 
  private:
   PinDirectory(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}

@@ -23,6 +23,9 @@
 
 namespace forestall {
 
+// The longest Config::guard_expiry.
+inline constexpr Duration kGuardExpiryMax = std::chrono::minutes(10);
+
 // Declarations about the cgroups that match a glob; makes each of them a workload.
 struct WorkloadRule {
   std::string cgroup;  // glob over paths of the memory hierarchy; `*` and `?` stop at '/'

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds a guard back while another one is in force that it can neither take over nor end: the place
+// that keeps it was refused, is another one now, or could not be read. Both would fire for one
+// crossing.
+#pragma once
+
+#include "bpf/abi/guard.h"
+// Uses the types above.
+#include <forestall_guard.skel.h>
+
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace forestall::kernel {
+
+// Thread rule: one thread at a time.
+class GuardHold {
+ public:
+  static constexpr Duration kRecheck = std::chrono::seconds(1);
+
+  // `object` is loaded and outlives the hold.
+  explicit GuardHold(forestall_guard& object) : object_(object) {}
+
+  // Before this guard's first list. Only guards without an agent that runs count.
+  void begin(MonotonicTime now);
+  // Ends the hold early if the others are gone.
+  void refresh(MonotonicTime now);
+
+  // No list fires before; nullopt: they may.
+  [[nodiscard]] std::optional<MonotonicTime> until() const { return until_; }
+  // Why, for people; empty: it was not held back.
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+
+ private:
+  [[nodiscard]] std::optional<MonotonicTime> others_until(MonotonicTime now);
+  [[nodiscard]] Result<void> find_others();
+  void hold(std::optional<MonotonicTime> until);
+
+  forestall_guard& object_;
+  MonotonicTime began_;
+  MonotonicTime checked_;
+  std::optional<MonotonicTime> until_;
+  std::string reason_;
+};
+
+}  // namespace forestall::kernel

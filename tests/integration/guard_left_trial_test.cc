@@ -79,7 +79,7 @@ class GuardLeftTrial : public ::testing::Test {
   const Node node_;
   const ScratchBpffs bpffs_;
   const Hog keep_{node_.scratch, node_.path("keep"), kKept};
-  const Hog large_{node_.scratch, node_.path("large"), mib(24)};
+  Hog large_{node_.scratch, node_.path("large"), mib(24)};
   Hog leak_{node_.scratch, node_.path("leak"), mib(8)};
 };
 
@@ -90,7 +90,7 @@ TEST_F(GuardLeftTrial, TheLeakerAfterTheAgentWasKilled) {
   const auto next = start();
   expect_recorded(*next);
   EXPECT_THAT(next->process().log(), HasSubstr("agent=former"));
-  ASSERT_TRUE(next->process().wait_for_log("what=took-over", SystemClock().now() + kPatience));
+  ASSERT_TRUE(next->process().wait_for_log("what=ended-former", SystemClock().now() + kPatience));
   EXPECT_THAT(bpffs_.names(), Each(Not(StartsWith("guard-1-"))));
 }
 
@@ -102,12 +102,30 @@ TEST_F(GuardLeftTrial, TheLeakerBetweenTwoAgents) {
   expect_recorded(*next);
 }
 
+// Its first decision is to kill. It must not be made without the former guard's kill.
+TEST_F(GuardLeftTrial, ItsKillIsRecordedIfTheNextAgentKillsAtOnce) {
+  ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
+  leave_a_guard(SIGKILL);
+  expect_only_the_leak_dies();
+  // Past the threshold, and not past the guard's line.
+  large_.grow(kLimit - kThreshold - kKept - mib(24) + mib(8));
+  ASSERT_TRUE(large_.wait_grown());
+  const auto next = start();
+  const auto record = next->wait_record([](const v1::Record& each) {
+    return each.has_outcome() && each.decision().reason() == v1::Decision::GUARD_SHOT;
+  });
+  ASSERT_TRUE(record) << next->process().log();
+  EXPECT_EQ(record->outcome().victim().name(), "leak");
+  EXPECT_TRUE(was_killed(large_));
+  EXPECT_THAT(next->process().log(), Not(HasSubstr("has no record")));
+}
+
 // The next agent's guard acts in its place, and only that.
 TEST_F(GuardLeftTrial, TheLeakerAfterTheNextAgentTookOver) {
   ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
   leave_a_guard(SIGTERM);
   const auto next = start();
-  ASSERT_TRUE(next->process().wait_for_log("what=took-over", SystemClock().now() + kPatience))
+  ASSERT_TRUE(next->process().wait_for_log("what=ended-former", SystemClock().now() + kPatience))
       << next->process().log();
   ASSERT_TRUE(stands(*next));
   EXPECT_THAT(bpffs_.names(), Each(Not(StartsWith("guard-1-"))));
@@ -172,7 +190,7 @@ TEST_F(GuardLeftTrial, TheLeakerAfterAServiceWasKilled) {
   ASSERT_TRUE(manager.wait_for("READY=1", deadline()));
   EXPECT_TRUE(wait_for_line(place, "next.log", "agent=former"));
   EXPECT_TRUE(wait_for_line(place, "next.log", "reason=guard-shot"));
-  EXPECT_TRUE(wait_for_line(place, "next.log", "what=took-over"));
+  EXPECT_TRUE(wait_for_line(place, "next.log", "what=ended-former"));
   manager.receive();
   EXPECT_THAT(manager.names(), Each(Not(StartsWith("guard-1-"))));
   EXPECT_THAT(manager.names(), Contains("guard-2-1-clocks"));
@@ -194,7 +212,7 @@ TEST_F(GuardLeftTrial, ADryRunEndsTheFormerGuard) {
   ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
   leave_a_guard(SIGKILL);
   const auto next = start("dryRun: true\n");
-  ASSERT_TRUE(next->process().wait_for_log("what=took-over", SystemClock().now() + kPatience))
+  ASSERT_TRUE(next->process().wait_for_log("what=ended-former", SystemClock().now() + kPatience))
       << next->process().log();
   EXPECT_THAT(bpffs_.names(), Each(Not(StartsWith("guard-1-"))));
 }

@@ -12,6 +12,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "descriptor_store.h"
@@ -19,6 +21,7 @@
 #include "kernel/fd_store.h"
 #include "kernel/guard.h"
 #include "kernel/guard_succession.h"
+#include "kernel/mapped_array.h"
 #include "kernel/pin_directory.h"
 #include "scratch_bpffs.h"
 #include "support/child.h"
@@ -134,6 +137,16 @@ class GuardSuccession : public ::testing::Test {
     }
     return true;
   }
+  // The thread that ends the former guard is over.
+  static bool wait_former_ended(GuardPrograms& guard) {
+    const MonotonicTime give_up = SystemClock().now() + kPatience;
+    for (;;) {
+      const auto ended = guard.former_ended();
+      if (!ended.ok() || SystemClock().now() > give_up) return false;
+      if (*ended) return true;
+      ::sched_yield();
+    }
+  }
   static void expect_killed(Hog& hog) {
     ASSERT_TRUE(hog.child().wait_exit());
     const int status = hog.child().reap();
@@ -167,6 +180,7 @@ TEST_F(GuardSuccession, ActsAfterItsProcessAndReportsToTheNextGuard) {
   EXPECT_EQ(next->crossings(), 1U);
   EXPECT_TRUE(take_over(*next));
   EXPECT_FALSE(next->waits());
+  EXPECT_TRUE(wait_former_ended(*next));
   EXPECT_THAT(bpffs_.names(), Contains(StartsWith("guard-2-")));
   EXPECT_THAT(bpffs_.names(), Each(::testing::Not(StartsWith("guard-1-"))));
 }
@@ -293,6 +307,74 @@ TEST_F(GuardSuccession, ReportsOfAnotherLayoutAreNotRead) {
   EXPECT_THAT(kills_of(*next).former, IsEmpty());
   EXPECT_EQ(next->crossings(), 1U);
   EXPECT_TRUE(take_over(*next));
+}
+
+// Keeps in a directory of pins, and notes what is dropped by the test's own thread.
+class WatchedStore final : public kernel::GuardStore {
+ public:
+  explicit WatchedStore(PinDirectory& pins) : pins_(pins) {}
+  void refuse(const std::string& part) { refused_ = part; }
+  [[nodiscard]] int dropped_here() const { return dropped_here_; }
+
+  Result<std::vector<kernel::KeptObject>> kept() override { return pins_.kept(); }
+  Result<void> keep(const std::string& name, int fd) override {
+    if (!refused_.empty() && name.ends_with(refused_)) return error("no room for " + name);
+    return pins_.keep(name, fd);
+  }
+  Result<void> drop(const std::string& name) override {
+    if (std::this_thread::get_id() == test_) ++dropped_here_;
+    return pins_.drop(name);
+  }
+  Result<std::size_t> drop_all() override { return pins_.drop_all(); }
+
+ private:
+  PinDirectory& pins_;
+  std::string refused_;
+  const std::thread::id test_ = std::this_thread::get_id();
+  int dropped_here_ = 0;
+};
+
+// To close a link the kernel may wait for a grace period.
+TEST_F(GuardSuccession, AnotherThreadEndsTheFormerGuard) {
+  static_cast<void>(load());
+  WatchedStore store(*pins_);
+  auto next = GuardPrograms::load({.charge_hook = true, .store = &store});
+  ASSERT_TRUE(next.ok()) << next.error().text();
+  ASSERT_TRUE((*next)->waits());
+  EXPECT_TRUE(take_over(**next) && wait_former_ended(**next));
+  EXPECT_EQ(store.dropped_here(), 0);
+  EXPECT_THAT(bpffs_.names(), Each(::testing::Not(StartsWith("guard-1-"))));
+}
+
+TEST_F(GuardSuccession, AGuardThatIsKeptInPartIsNotKept) {
+  for (const char* part : {"turn", "clocks", "ring", "memcg-reclaim"}) {
+    WatchedStore store(*pins_);
+    store.refuse(part);
+    const auto guard = GuardPrograms::load({.charge_hook = true, .store = &store});
+    ASSERT_TRUE(guard.ok()) << guard.error().text();
+    EXPECT_FALSE((*guard)->outlives_process()) << part;
+    EXPECT_FALSE((*guard)->waits());
+    EXPECT_THAT((*guard)->store_problem(), HasSubstr("no room for "));
+    EXPECT_THAT(bpffs_.names(), IsEmpty()) << part;
+  }
+}
+
+// The exchange ends a kill whose victim does not run. Its bit must not delay a later exchange.
+TEST_F(GuardSuccession, AKillThatWasEndedDelaysNoLaterExchange) {
+  auto former = load();
+  const UniqueFd fd(bpf_obj_get((bpffs_.pins() + "/guard-turn").c_str()));
+  const auto turn = kernel::MappedArray<abi_guard_turn>::map(fd.get(), 1, "guard_turn");
+  ASSERT_TRUE(turn.ok()) << turn.error().text();
+  turn->data()->busy[1] = 1;
+  auto next = load();
+  const MonotonicTime now = SystemClock().now();
+  EXPECT_FALSE(next->take_over(now));
+  EXPECT_TRUE(next->take_over(now + kernel::GuardSuccession::kBusyMax));
+  for (int later = 0; later < 2; ++later) {
+    EXPECT_TRUE(wait_former_ended(*next));
+    former = std::exchange(next, load());
+    EXPECT_TRUE(next->take_over(now)) << later;
+  }
 }
 
 // As if the directory were refused, or another one were set.
@@ -443,7 +525,7 @@ TEST_F(GuardSuccession, TheServiceManagerKeepsTheGuardBetweenTwoProcesses) {
     if (!guard.ok() || !(*guard)->waits()) return 1;
     const auto kills = kills_of(**guard).former;
     if (kills.size() != 1 || kills[0].victim.tgid != pid) return 2;
-    return take_over(**guard) ? 0 : 3;
+    return take_over(**guard) && wait_former_ended(**guard) ? 0 : 3;
   });
   ASSERT_TRUE(next.wait_exit());
   const int status = next.reap();

@@ -45,6 +45,7 @@ void EvaluationRound::decide_all(const Wake& wake, MonotonicTime woken) {
 // True when a kill was begun.
 bool EvaluationRound::decide(const Wake& wake, MonotonicTime woken) {
   Record record = evaluate(wake, woken);
+  parts_.agent.guard.decided(parts_.config, record);
   const bool kills = record.decision.action == Action::kill;
   const bool signalled = kills && signal(record.decision);
   // What follows happens while the victims are dying already.

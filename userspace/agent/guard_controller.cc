@@ -58,20 +58,55 @@ bool same_kills(const std::vector<KillProgress>& a, const std::vector<KillProgre
 
 }  // namespace
 
+void GuardController::decided(const Config& config, const Record& record) {
+  if (!follows_) return;
+  const MonotonicTime now = parts_.clock.now();
+  note_former_end(now);
+  if (former_ended_ && now - *former_ended_ > kFormerReports) {
+    follows_ = false;
+    evaluated_.reset();
+  } else {
+    evaluated_ = Evaluated{config, record};
+  }
+}
+
+void GuardController::note_former_end(MonotonicTime now) {
+  if (former_ended_ || parts_.guard.waits()) return;
+  const auto ended = parts_.guard.former_ended();
+  if (ended.ok() && !*ended) return;
+  former_ended_ = now;
+  exports::LogLine line("guard");
+  line.field("what", "ended-former");
+  if (!ended.ok()) line.field("problem", ended.error().text());
+  parts_.log.write(ended.ok() ? exports::LogLevel::info : exports::LogLevel::warning, line);
+}
+
 void GuardController::evaluated(const Config& config, const Record& record,
                                 const VictimCache& victim_cache, const GrowthWatch& growth) {
   const MonotonicTime now = parts_.clock.now();
   const bool on = config.guard && !config.dry_run && protects_;
   take_over_due_.reset();
-  if (parts_.guard.waits()) evaluated_ = Evaluated{config, record};
   if (on) {
     make_lists(config, record, victim_cache, growth, now);
   } else if (due_ || standing_.in_force()) {
     disarm();
   }
-  // A former guard ends once there is a list, or nothing to make one for.
-  if (!on || due_ || standing_.in_force() || !standing_.has_subject()) {
+  // There is a list, or nothing to make one for.
+  follow(!on || parts_.guard.armed() || !standing_.has_subject(), now);
+}
+
+// Ends a former guard once this one is ready, or when it has ruled for long enough.
+void GuardController::follow(bool ready, MonotonicTime now) {
+  if (!parts_.guard.waits()) {
+    if (follows_ && !former_ended_) take_over_due_ = now + kRefresh;
+    return;
+  }
+  if (!followed_from_) followed_from_ = now;
+  const MonotonicTime last = *followed_from_ + kTakeOverMax;
+  if (ready || now >= last) {
     static_cast<void>(take_over(now));
+  } else {
+    take_over_due_ = last;
   }
 }
 
@@ -100,8 +135,7 @@ bool GuardController::take_over(MonotonicTime now) {
     take_over_due_ = now + kTakeOverRetry;
     return false;
   }
-  evaluated_.reset();
-  take_over_due_.reset();
+  take_over_due_ = now + kTakeOverRetry;  // its end is noted then
   exports::LogLine line("guard");
   line.field("what", "took-over");
   if (!parts_.guard.store_problem().empty()) line.field("problem", parts_.guard.store_problem());

@@ -51,9 +51,11 @@ class LoopGuard {
   LoopGuard& operator=(const LoopGuard&) = delete;
   virtual ~LoopGuard() = default;
 
-  // After each evaluation. Makes new lists when they are due, or when kills began or ended;
-  // withdraws them when there is nothing to guard. Costs nothing outside of the zone.
-  // `victim_cache` and `growth` are those of the evaluation.
+  // An evaluation is about to be acted on. A kill by a former guard is recorded with it.
+  virtual void decided(const Config&, const Record&) {}
+  // After each evaluation that did not wait for another one's kill. Makes new lists when they are
+  // due, or when kills began or ended; withdraws them when there is nothing to guard. Costs nothing
+  // outside of the zone. `victim_cache` and `growth` are those of the evaluation.
   virtual void evaluated(const Config&, const Record&, const VictimCache&, const GrowthWatch&) {}
   // The loop is about to kill for a threshold: the guard's list for a stopped loop is withdrawn.
   // False: it has fired, and its report is to be taken first.
@@ -87,14 +89,20 @@ class GuardController final : public LoopGuard {
   static constexpr Duration kExpiry = std::chrono::seconds(3);
   // While a kill of the former guard is not over.
   static constexpr Duration kTakeOverRetry = std::chrono::milliseconds(50);
+  // The former guard's lists rule for so long at most: a list of this guard may be long in coming.
+  static constexpr Duration kTakeOverMax = std::chrono::seconds(10);
+  // Reports of the former guard are read for so long after its end.
+  static constexpr Duration kFormerReports = std::chrono::seconds(5);
   // A thread visits each CPU to start its clock; so long after a new list the result is read.
   static constexpr Duration kClockStart = std::chrono::milliseconds(20);
 
   explicit GuardController(const GuardParts& parts)
       : parts_(parts),
         approval_(parts.guard),
-        standing_({parts.guard, parts.tree, parts.observer, parts.clock, parts.log}, approval_) {}
+        standing_({parts.guard, parts.tree, parts.observer, parts.clock, parts.log}, approval_),
+        follows_(parts.guard.waits()) {}
 
+  void decided(const Config& config, const Record& record) override;
   void evaluated(const Config& config, const Record& record, const VictimCache& victim_cache,
                  const GrowthWatch& growth) override;
   [[nodiscard]] bool claim() override;
@@ -125,6 +133,8 @@ class GuardController final : public LoopGuard {
 
   void make_lists(const Config& config, const Record& record, const VictimCache& victim_cache,
                   const GrowthWatch& growth, MonotonicTime now);
+  void follow(bool ready, MonotonicTime now);
+  void note_former_end(MonotonicTime now);
   [[nodiscard]] bool take_over(MonotonicTime now);
   void refresh(const Config& config, const Record& record, const VictimCache& victim_cache,
                const GrowthWatch& growth, MonotonicTime now);
@@ -154,9 +164,11 @@ class GuardController final : public LoopGuard {
   const GuardParts parts_;
   GuardApproval approval_;
   StandingGuard standing_;
-  bool protects_ = true;  // the programs have the protected groups
-  // While a former guard is in force.
-  std::optional<Evaluated> evaluated_;
+  bool protects_ = true;                        // the programs have the protected groups
+  bool follows_;                                // a former guard is in force, or may have reports
+  std::optional<Evaluated> evaluated_;          // while that is so
+  std::optional<MonotonicTime> followed_from_;  // the first evaluation
+  std::optional<MonotonicTime> former_ended_;
   std::optional<MonotonicTime> take_over_due_;
   std::optional<MonotonicTime> due_;
   std::vector<KillProgress> kills_;          // when the lists were made

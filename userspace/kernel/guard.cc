@@ -568,6 +568,10 @@ bool GuardPrograms::take_over(MonotonicTime now) {
   return loaded_->take_over(now);
 }
 
+Result<bool> GuardPrograms::former_ended() {
+  return loaded_->succession.former_ended();
+}
+
 std::uint64_t GuardPrograms::crossings() const {
   return loaded_->succession.crossings();
 }

@@ -144,6 +144,9 @@ class GuardPrograms {
   // Ends the former guard; the lists in force fire from then on. False: it has fired, and its
   // reports are to be drained first, or its kill is not over.
   [[nodiscard]] bool take_over(MonotonicTime now);
+  // Whether the former guard, if there was one, has ended: a thread does that after take_over(). An
+  // error names what remains of it.
+  [[nodiscard]] Result<bool> former_ended();
 
   using Visit = std::function<void(const abi_guard_report&)>;
   // Polls readable if there are reports to drain, of former guards, too. Those are lost without

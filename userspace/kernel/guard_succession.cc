@@ -122,6 +122,7 @@ GuardSuccession GuardSuccession::find(GuardStore* store) {
     return found;
   }
   found.store_ = store;
+  found.kept_ = true;
   for (KeptObject& object : *kept) {
     if (object.name == kTurnName) {
       found.former_turn_ = std::move(object);
@@ -149,11 +150,15 @@ GuardSuccession GuardSuccession::find(GuardStore* store) {
   return found;
 }
 
-// From now on no former guard signals this agent.
+// From now on no former guard signals this agent. The number's parity selects the bits of kills,
+// which the former guard may still use.
 void GuardSuccession::share_turn() {
   auto turn = MappedArray<abi_guard_turn>::map(former_turn_->fd.get(), 1, "BPF map guard_turn");
   if (!turn) return fail(turn.error());
   turn_.emplace(std::move(*turn));
+  const std::uint64_t word = __atomic_load_n(&turn_->data()->holder, __ATOMIC_SEQ_CST);
+  number_ = std::max(number_, holder_of(word) + 1);
+  if (number_ % 2 == holder_of(word) % 2) ++number_;
   note_agent();
 }
 
@@ -181,6 +186,23 @@ void GuardSuccession::drop_former() {
   former_.clear();
 }
 
+// A part of a guard may not act, or report nothing: it is all of it or none.
+Result<void> GuardSuccession::keep_all(int turn, std::span<const Object> objects) {
+  std::vector<std::string> kept;
+  const auto keep = [&](std::string name, int fd) -> Result<void> {
+    TRY(store_->keep(name, fd));
+    kept.push_back(std::move(name));
+    return {};
+  };
+  Result<void> all = former_turn_ ? Result<void>() : keep(std::string(kTurnName), turn);
+  for (const Object& object : objects) {
+    if (all) all = keep(name_of(number_, object.name), object.fd);
+  }
+  if (all) return {};
+  for (const std::string& name : kept) drop(name);
+  return all;
+}
+
 Result<void> GuardSuccession::begin(int turn, std::span<const Object> objects) {
   if (!turn_) {
     turn_.emplace(TRY(MappedArray<abi_guard_turn>::map(turn, 1, "BPF map guard_turn")));
@@ -193,16 +215,16 @@ Result<void> GuardSuccession::begin(int turn, std::span<const Object> objects) {
     drop(object.name);
     return true;
   });
-  if (store_ != nullptr && !former_turn_) {
-    if (auto kept = store_->keep(std::string(kTurnName), turn); !kept) {
-      fail(kept.error());
-      store_ = nullptr;
+  // Left by a guard whose kills were not over when it was ended.
+  __atomic_store_n(&turn_->data()->busy[number_ % 2], 0, __ATOMIC_SEQ_CST);
+  if (kept_) {
+    if (const auto all = keep_all(turn, objects); !all) {
+      fail(all.error());
+      kept_ = false;
     }
   }
-  for (const Object& object : objects) {
-    if (store_ == nullptr) break;
-    const auto kept = store_->keep(name_of(number_, object.name), object.fd);
-    if (!kept) fail(kept.error());
+  if (!former_.empty()) {
+    ends_ = TRY(base::JobThread::create("guard-former", [this] { end_former(); }));
   }
   if (former_.empty()) {
     __atomic_store_n(&turn_->data()->holder, std::uint64_t{number_} << 32 | (word & 0xffffffff),
@@ -255,6 +277,8 @@ bool GuardSuccession::take_over(MonotonicTime now) {
   if (busy != 0) {
     if (!busy_since_) busy_since_ = now;
     if (now - *busy_since_ < kBusyMax) return false;
+  } else {
+    busy_since_.reset();
   }
   if (has_unread_reports()) return false;
   const __u64 mine = __u64{number_} << 32 | (word & 0xffffffff);
@@ -263,8 +287,26 @@ bool GuardSuccession::take_over(MonotonicTime now) {
     return false;
   }
   note_holder();
-  drop_former();
+  static_cast<void>(ends_->start());  // it is idle
   return true;
+}
+
+// On the thread of its own: nothing else uses the store and the objects from the exchange on.
+void GuardSuccession::end_former() {
+  for (KeptObject& object : former_) {
+    const auto dropped = store_->drop(object.name);
+    if (!dropped && end_problem_.empty()) end_problem_ = dropped.error().text();
+    object.fd.reset();
+  }
+}
+
+Result<bool> GuardSuccession::former_ended() {
+  if (!taken_) return false;
+  if (!ends_ || former_.empty()) return true;
+  if (!ends_->finish()) return false;
+  former_.clear();
+  if (end_problem_.empty()) return true;
+  return error(std::exchange(end_problem_, {}));
 }
 
 std::uint32_t GuardSuccession::crossings() const {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/job_thread.h"
 #include "base/result.h"
 #include "bpf/abi/guard.h"
 #include "kernel/guard_store.h"
@@ -36,7 +38,7 @@ struct GuardObjectName {
 // Whether the descriptor is an object of that name. REQUIRES: the name can be parsed.
 [[nodiscard]] bool is_guard_object(std::string_view name, int fd);
 
-// Thread rule: one thread at a time, except crossings().
+// Thread rule: one thread at a time, except crossings(). It does not move from begin() on.
 class GuardSuccession {
  public:
   // A kill of the former guard that is not over delays take_over() for so long at most; then the
@@ -62,13 +64,16 @@ class GuardSuccession {
 
   // Rings of former guards with reports that this build can read.
   [[nodiscard]] std::vector<int> rings() const;
-  // Whether the store keeps this guard.
-  [[nodiscard]] bool keeps() const { return store_ != nullptr; }
+  // Whether the store keeps all of this guard.
+  [[nodiscard]] bool keeps() const { return kept_; }
   // Whether a former guard has the turn.
   [[nodiscard]] bool waits() const { return !taken_; }
-  // Takes the turn from the former guard and ends it. False: it has fired and its reports are to be
-  // read first, or its kill is not over. `now` bounds the wait for that.
+  // Takes the turn from the former guard; a thread ends it, because the kernel may wait for a grace
+  // period while it closes the programs, and the service manager may be slow. False: it has fired
+  // and its reports are to be read first, or its kill is not over. `now` bounds the wait for that.
   [[nodiscard]] bool take_over(MonotonicTime now);
+  // Whether the former guard, if there was one, has ended. An error names what remains of it.
+  [[nodiscard]] Result<bool> former_ended();
   // Of this guard's last list; nullopt: there is none.
   void set_expiry(std::optional<MonotonicTime> expires);
   // Crossings of this guard and of former ones. Any thread.
@@ -78,13 +83,17 @@ class GuardSuccession {
   GuardSuccession() = default;
   [[nodiscard]] bool has_unread_reports() const;
   void drop_former();
+  void end_former();
   void drop(const std::string& name);
   void fail(const Error& problem);
   void share_turn();
   void note_agent();
   void note_holder();
 
+  [[nodiscard]] Result<void> keep_all(int turn, std::span<const Object> objects);
+
   GuardStore* store_ = nullptr;  // null: none, or refused
+  bool kept_ = false;
   std::string problem_;
   std::vector<KeptObject> former_;  // without the turn
   std::optional<KeptObject> former_turn_;
@@ -93,6 +102,8 @@ class GuardSuccession {
   bool taken_ = false;
   std::optional<MonotonicTime> busy_since_;
   std::optional<MonotonicTime> expires_;
+  std::string end_problem_;                // the thread's while it runs
+  std::unique_ptr<base::JobThread> ends_;  // last: it uses the above
 };
 
 // Ends what former guards have left, for an agent without a guard. Returns how many objects that

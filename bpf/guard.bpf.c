@@ -168,8 +168,7 @@ static __always_inline __u64 choose_and_begin(struct abi_guard_slot* slot,
       cross(index, generation, hook);
       /* After the count of crossings: userspace postpones, then reads that count. One of the two
        * finds the other. */
-      if (in_force_ordered(slot) != generation ||
-          *(volatile __u64*)&standing_not_before > state->crossed_ns)
+      if (in_force_ordered(slot) != generation || standing_postponed() > state->crossed_ns)
         group = -3;
       if (begin(index, generation, hook, group)) shoot(index, generation, hook, 1);
     }
@@ -249,7 +248,7 @@ static __always_inline void forgive(struct guard_state* state, __u64 generation,
 static __always_inline void go_on_standing(struct abi_guard_slot* slot, struct guard_state* state,
                                            __u64 generation, __u64 now, __u32 hook) {
   int crossed = still_crossed(state->line), over = now > state->crossed_ns + STANDING_SHOT_NS;
-  int decides = *(volatile __u64*)&standing_not_before > now;
+  int decides = standing_postponed() > now;
 
   if (!*(volatile __u32*)&state->reached && (!crossed || over || decides)) {
     forgive(state, generation, now, hook);
@@ -293,7 +292,7 @@ __noinline __u64 check(__u32 index, __u64 now, __u32 hook) {
     }
     return now + CHECK_NS_MIN;
   }
-  not_before = *(volatile __u64*)&standing_not_before;
+  not_before = standing_postponed();
   if (index == ABI_GUARD_STANDING && not_before > now)
     return not_before < now + STANDING_NS_MAX ? not_before : now + STANDING_NS_MAX;
   return check_at(index, slot, state, generation, now, hook);

@@ -40,11 +40,20 @@ struct {
   __type(value, struct abi_guard_victim);
 } standing_processes SEC(".maps");
 
-/* CLOCK_MONOTONIC; the standing list does not fire before. Set by userspace, which decides itself
- * until then, and after a kill by a regular list. */
+/* CLOCK_MONOTONIC; the standing list does not fire before either of them. The first is set by the
+ * watchdog and after a kill by a regular list, for the time in which the kill frees memory; the
+ * second by the loop, which decides itself until then. */
 __u64 standing_not_before;
+__u64 loop_decides_until;
 /* While that kill frees memory. */
 #define AFTER_REGULAR_NS (10 * 1000 * 1000 * 1000ULL)
+
+static __always_inline __u64 standing_postponed(void) {
+  __u64 kills = *(volatile __u64*)&standing_not_before;
+  __u64 decides = *(volatile __u64*)&loop_decides_until;
+
+  return kills > decides ? kills : decides;
+}
 
 static __always_inline void postpone_standing(__u64 until) {
   if (*(volatile __u64*)&standing_not_before < until)

@@ -63,7 +63,7 @@ class GuardFixture : public ::testing::Test {
   GuardFixture() {
     if (!shared_) throw std::runtime_error("the guard could not be loaded");
     shared_->disarm();
-    shared_->postpone_standing(MonotonicTime());
+    shared_->end_waits();
     shared_->drain([](const abi_guard_report&) {});
     auto tree = kernel::CgroupTree::discover();
     if (!tree.ok()) throw std::runtime_error(tree.error().text());

@@ -247,7 +247,7 @@ TEST_F(GuardStandingTest, APostponedOneDoesNotFire) {
   const Pod leaking = start("leaking", kCalm);
   add(leaking, kCalm);
   stand();
-  guard_->postpone_standing(SystemClock().now() + kPatience);
+  guard_->decide_until(SystemClock().now() + kPatience);
   leaking.hog->grow(kLine);
   ASSERT_TRUE(leaking.hog->wait_grown());
   settle();
@@ -256,8 +256,25 @@ TEST_F(GuardStandingTest, APostponedOneDoesNotFire) {
   EXPECT_TRUE(leaking.hog->alive());
   // A signal needs a task with memory of its own to be sent from: this one runs.
   leaking.hog->leak(mib(1), mib(1));
-  guard_->postpone_standing(SystemClock().now());
+  guard_->decide_until(SystemClock().now());
   expect_killed(*leaking.hog);
+}
+
+// An agent that ends decides no more, but the memory of the last victim may still come back.
+TEST_F(GuardStandingTest, TheEndOfTheLoopEndsNoWaitForAKill) {
+  const Pod leaking = start("leaking", kCalm);
+  add(leaking, kCalm);
+  stand();
+  guard_->postpone_standing(SystemClock().now() + kPatience);
+  guard_->decide_until(SystemClock().now() + kPatience);
+  guard_->postpone_standing(SystemClock().now());
+  guard_->decide_until(MonotonicTime());
+  leaking.hog->grow(kLine);
+  ASSERT_TRUE(leaking.hog->wait_grown());
+  settle();
+  drain();
+  EXPECT_THAT(reports_, ::testing::IsEmpty());
+  EXPECT_TRUE(leaking.hog->alive());
 }
 
 TEST_F(GuardStandingTest, KillsAProcessThatIsYoungerThanTheListInAWholeWorkload) {

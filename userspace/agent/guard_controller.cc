@@ -149,7 +149,8 @@ bool GuardController::claim() {
 
 void GuardController::leave() {
   if (!parts_.guard.outlives_process()) return disarm();
-  parts_.guard.postpone_standing(MonotonicTime());
+  // Not the waits for memory that a kill frees.
+  parts_.guard.decide_until(MonotonicTime());
 }
 
 std::optional<MonotonicTime> GuardController::next_due() const {

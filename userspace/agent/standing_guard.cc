@@ -82,7 +82,7 @@ void StandingGuard::short_of_memory(const std::vector<KillProgress>& kills) {
 }
 
 void StandingGuard::postpone() {
-  parts_.guard.postpone_standing(parts_.clock.now() + kPostponed);
+  parts_.guard.decide_until(parts_.clock.now() + kPostponed);
 }
 
 bool StandingGuard::claim() {

@@ -515,9 +515,24 @@ void GuardPrograms::withdraw_standing() {
   loaded_->withdraw_standing();
 }
 
+// Never brings it forward: the programs and the watchdog set it, too.
 void GuardPrograms::postpone_standing(MonotonicTime until) {
   const auto ns = static_cast<__u64>(std::max<std::int64_t>(to_ns(until), 0));
-  __atomic_store_n(&loaded_->skeleton->bss->standing_not_before, ns, __ATOMIC_SEQ_CST);
+  __u64& word = loaded_->skeleton->bss->standing_not_before;
+  __u64 found = __atomic_load_n(&word, __ATOMIC_SEQ_CST);
+  while (found < ns && !__atomic_compare_exchange_n(&word, &found, ns, false, __ATOMIC_SEQ_CST,
+                                                    __ATOMIC_SEQ_CST)) {
+  }
+}
+
+void GuardPrograms::decide_until(MonotonicTime until) {
+  const auto ns = static_cast<__u64>(std::max<std::int64_t>(to_ns(until), 0));
+  __atomic_store_n(&loaded_->skeleton->bss->loop_decides_until, ns, __ATOMIC_SEQ_CST);
+}
+
+void GuardPrograms::end_waits() {
+  __atomic_store_n(&loaded_->skeleton->bss->standing_not_before, 0, __ATOMIC_SEQ_CST);
+  decide_until(MonotonicTime());
 }
 
 bool GuardPrograms::standing_has_fired() const {

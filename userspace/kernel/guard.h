@@ -121,9 +121,13 @@ class GuardPrograms {
   // standing list has fired since the last drain().
   [[nodiscard]] Result<void> stand(const StandingGuardList& list);
   void withdraw_standing();
-  // The standing list does not fire before that time: the caller decides itself until then. Any
-  // thread.
+  // The standing list does not fire before that time, while a kill frees memory. Any thread.
   void postpone_standing(MonotonicTime until);
+  // Nor before that one: the caller decides itself until then. A later call may bring it forward,
+  // also to the past. Any thread.
+  void decide_until(MonotonicTime until);
+  // Ends both of these waits. For tests.
+  void end_waits();
   // Whether the standing list has fired since the last drain(), also if it was withdrawn since.
   [[nodiscard]] bool standing_has_fired() const;
   // The memory cgroup of an open directory. ENOENT: that directory has none of its own.

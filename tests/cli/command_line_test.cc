@@ -122,7 +122,7 @@ TEST(CommandLine, CheckConfigShowsWhatTheAgentServesAndRecords) {
   const Ran all = run_forestall({"check-config", "--config", tree / "all.yaml"});
   EXPECT_THAT(all.output,
               HasSubstr("  pods are no candidates; ranking kernel; guard in the kernel on, "
-                        "for 1m0s without the agent\n"
+                        "for 2m0s without the agent\n"
                         "  metrics at 127.0.0.1:9464; gRPC socket /run/x.sock; recording in "
                         "/var/lib/x, at most 16Mi\n"))
       << all.errors;

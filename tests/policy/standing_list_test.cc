@@ -137,6 +137,20 @@ TEST(StandingListTest, ListsWhatMayBeKilledInTheOrderOfEviction) {
   EXPECT_TRUE(order.workloads[0].killable);
 }
 
+// An operator may start the next agent in a session.
+TEST(StandingListTest, OfALoginSessionOnlyListedProcessesMayBeKilled) {
+  Observation observation = calm(gib(8));
+  observation.workloads = {workload("/user.slice/user-1000.slice/session-3.scope", mib(500)),
+                           workload("/apps/session-4.scope", mib(400)),
+                           workload("/apps/web", mib(300))};
+  const Config of = of_node();
+  const StandingOrder order = standing_order(of, *subject_of(of, observation), observation);
+  ASSERT_EQ(order.workloads.size(), 3U);
+  EXPECT_TRUE(order.workloads[0].listed_only);
+  EXPECT_TRUE(order.workloads[1].listed_only);
+  EXPECT_FALSE(order.workloads[2].listed_only);
+}
+
 // The programs compare priorities, and of requests only whether they are exceeded.
 TEST(StandingListTest, PreferredOnesHaveTheLowestPriorityAndAvoidedOnesAreNotKilled) {
   Observation observation = calm(gib(8));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <utility>
 
 #include "agent/sampling_turn.h"
@@ -26,6 +27,8 @@ constexpr std::size_t kLeftOutMax = 1024;
 // A preparation is followed by so many times its length without one.
 constexpr int kPreparationRest = 500;
 constexpr Duration kRestMax = std::chrono::seconds(30);
+// The same after one that was abandoned.
+constexpr Duration kAbandonedRestMax = std::chrono::seconds(10);
 // What was read longer ago is not published: the agent may have been stopped.
 constexpr Duration kPreparationAge = std::chrono::seconds(5);
 // With more workloads, each has fewer processes in the list.
@@ -39,8 +42,17 @@ std::string_view scope_of(const policy::StandingSubject& subject) {
   return subject.cgroup == CgroupId{} ? std::string_view() : std::string_view(subject.path);
 }
 
-Duration rest_after(Duration took, Duration at_least) {
-  return std::max(at_least, std::min(took * kPreparationRest, kRestMax));
+Duration rest_after(Duration took, Duration at_least, Duration at_most = kRestMax) {
+  return std::max(at_least, std::min(took * kPreparationRest, at_most));
+}
+
+// A workload may have been sampled twice if others came or went meanwhile. Its growth would count
+// twice.
+void keep_one_sample_each(std::vector<WorkloadSample>& samples) {
+  std::set<CgroupId> seen;
+  std::erase_if(samples, [&](const WorkloadSample& sample) {
+    return !seen.insert(sample.workload.cgroup).second;
+  });
 }
 
 __u64 as_amount(std::optional<Bytes> bytes) {
@@ -116,9 +128,11 @@ std::optional<MonotonicTime> StandingGuard::evaluation_due() const {
 void StandingGuard::work(const Config& config) {
   const MonotonicTime began = parts_.clock.now();
   const std::uint64_t changes = parts_.observer.workload_changes();
-  if (preparation_ &&
-      (preparation_->changes != changes || began - preparation_->began > kPreparationAge)) {
-    return abandon(began);
+  if (preparation_) {
+    const bool changed = preparation_->changes != changes && !abandoned_;
+    const bool late = began - preparation_->began > kPreparationAge;
+    if (changed) abandoned_ = true;
+    if (changed || late) return abandon(began);
   }
   if (!preparation_) {
     preparation_.emplace(Preparation{});
@@ -134,12 +148,13 @@ void StandingGuard::work(const Config& config) {
   due_ = ended + rest_after(preparation_->took, kListInterval);
   rested_at_ = ended + rest_after(preparation_->took, kChangedInterval);
   changes_ = preparation_->changes;
+  abandoned_ = false;
   prepared_ = std::exchange(preparation_, std::nullopt);
 }
 
 // Workloads have come or gone meanwhile, or it took too long.
 void StandingGuard::abandon(MonotonicTime now) {
-  due_ = rested_at_ = now + rest_after(preparation_->took, kChangedInterval);
+  due_ = rested_at_ = now + rest_after(preparation_->took, kChangedInterval, kAbandonedRestMax);
   preparation_.reset();
 }
 
@@ -150,6 +165,7 @@ void StandingGuard::work_for_a_turn(const Config& config, Preparation& preparati
     return;
   }
   preparation.sampled = true;
+  keep_one_sample_each(*preparation.read.workloads);
   preparation.used = used_by(*subject_).value_or(Bytes{0});
   preparation.changes = parts_.observer.workload_changes();  // its last turn dropped what is gone
   preparation.read.kills = kills_;
@@ -184,7 +200,8 @@ void StandingGuard::approve_next(Preparation& preparation) {
   if (listed.killable) {
     const auto group = static_cast<std::uint32_t>(list.workloads.size());
     if (approval_.add_processes(*directory, group, *candidate.sample.working_set(), room,
-                                list.processes) == Approved::all) {
+                                list.processes) == Approved::all &&
+        !listed.listed_only) {
       entry.flags |= ABI_STANDING_WHOLE;
     }
   }

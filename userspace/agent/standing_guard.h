@@ -3,10 +3,12 @@
 // while memory is not short: the regular lists exist only near a threshold.
 //
 // A list is made every 10 s, and within a second after workloads have come or gone. While a list
-// takes more than 20 ms, it is made less often, to stay below 0.2 % of a CPU, but every 30 s. It
-// expires after Config::guard_expiry. It is made in turns: workloads are sampled, ranked, and the
-// processes of one are approved at a time; between the turns the loop serves other events. It is
-// published with an evaluation, whose readings place the line, or dropped if that comes late.
+// takes more than 20 ms, it is made less often, to stay below 0.2 % of a CPU, but every 30 s. One
+// during which workloads come or go is dropped and the next one is finished all the same, so two
+// lists are less than 60 s apart. It expires after Config::guard_expiry. It is made in turns:
+// workloads are sampled, ranked, and the processes of one are approved at a time; between the turns
+// the loop serves other events. It is published with an evaluation, whose readings place the line,
+// or dropped if that comes late.
 #pragma once
 
 #include <cstddef>
@@ -113,6 +115,7 @@ class StandingGuard {
   std::optional<policy::StandingSubject> subject_;  // of the last evaluation
   std::vector<KillProgress> kills_;                 // then
   std::optional<Preparation> preparation_;
+  bool abandoned_ = false;  // the last one was, because workloads came or went
   std::optional<Preparation> prepared_;
   std::optional<Published> published_;
   std::uint64_t changes_ = 0;  // as in Preparation, of the last list

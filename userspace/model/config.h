@@ -148,7 +148,7 @@ struct Config {
   // exhausted and the agent has not acted (policy/guard_list.h).
   bool guard = false;
   // How long the guard's standing list stays in force without an agent that runs.
-  Duration guard_expiry = std::chrono::minutes(1);
+  Duration guard_expiry = std::chrono::minutes(2);
   // Where the agent records observations and decisions; nullopt: no recording.
   std::optional<RecordingPlace> recording = std::nullopt;
   // Address of /metrics, "127.0.0.1:9464"; empty: not served.

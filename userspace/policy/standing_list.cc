@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 #include <utility>
 
+#include "base/parse.h"
 #include "model/workload_class.h"
 #include "policy/damage_limit.h"
 #include "policy/exclusion.h"
@@ -63,6 +65,16 @@ std::int32_t compared_priority(const RankKey& key) {
   return key.priority;
 }
 
+// As systemd-logind names them.
+bool is_of_session(std::string_view path) {
+  while (!path.empty()) {
+    const std::string_view part = next_field(path, '/');
+    if (part == "user.slice") return true;
+    if (part.starts_with("session-") && part.ends_with(".scope")) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<StandingSubject> standing_subject(const Config& config,
@@ -105,7 +117,8 @@ StandingOrder standing_order(const Config& config, const StandingSubject& subjec
     const bool spared = candidate.key.priority_unknown ||
                         candidate.key.preference == Preference::avoid ||
                         rate.is_reached(workload_class_at(candidate.sample.workload.path));
-    order.workloads.push_back({i, !spared, compared_priority(candidate.key)});
+    order.workloads.push_back({i, !spared, compared_priority(candidate.key),
+                               is_of_session(candidate.sample.workload.path)});
   }
   return order;
 }

@@ -53,6 +53,9 @@ struct StandingWorkload {
   // within it is passed over. A preferred one has the lowest priority there is, one that is avoided
   // the highest.
   std::int32_t priority = 0;
+  // No process of it may be killed that is not listed: it is of a login session, where the next
+  // agent may be started.
+  bool listed_only = false;
 };
 
 struct StandingOrder {

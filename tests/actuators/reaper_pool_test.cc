@@ -11,10 +11,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernel/process_ref.h"
@@ -106,6 +110,26 @@ TEST(ReaperPool, WritesToCgroupKillOnce) {
   char text[4] = {};
   EXPECT_EQ(read(out.get(), text, sizeof(text)), 1);
   EXPECT_EQ(text[0], '1');
+}
+
+TEST(ReaperPool, AWithdrawnCgroupKillIsNotWritten) {
+  auto pool = ReaperPool::create(1, 4);
+  ASSERT_TRUE(pool.ok());
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  const UniqueFd out(ends[0]);
+  ReapJob job;
+  job.ticket = 1;
+  job.target = UniqueFd(ends[1]);
+  job.call = ReapCall::cgroup_kill;
+  job.withdrawn = std::make_shared<std::atomic<bool>>(true);
+  ASSERT_TRUE((*pool)->submit(std::move(job)));
+  const auto reports = wait_reports(**pool, 1);
+  ASSERT_EQ(reports.size(), 1U);
+  EXPECT_EQ(reports.at(1).result, ReapResult::failed);
+  EXPECT_EQ(reports.at(1).code, ECANCELED);
+  char text[4] = {};
+  EXPECT_LE(read(out.get(), text, sizeof(text)), 0);
 }
 
 TEST(ReaperPool, RefusesJobsBeyondItsCapacityUntilDrained) {

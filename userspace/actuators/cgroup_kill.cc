@@ -22,7 +22,9 @@ constexpr Duration kCgroupKillLatest = std::chrono::milliseconds(250);
 
 }  // namespace
 
+// What is left of the kill is not of this victim any more.
 CgroupKill::~CgroupKill() {
+  withdraw();
   if (events_) ::epoll_ctl(kill_.context.epoll, EPOLL_CTL_DEL, events_.get(), nullptr);
 }
 
@@ -68,12 +70,18 @@ void CgroupKill::queue(std::uint32_t unpinned) {
     return;
   }
   unpinned_ = unpinned;
-  queued_ = kill_.context.group_killer.submit({kill_.key(EventKey::kCgroupKill), std::move(*file),
-                                               ReapCall::cgroup_kill,
-                                               SystemClock().now() + kCgroupKillLatest});
+  withdrawn_ = std::make_shared<std::atomic<bool>>(false);
+  ReapJob job{kill_.key(EventKey::kCgroupKill), std::move(*file), ReapCall::cgroup_kill,
+              SystemClock().now() + kCgroupKillLatest};
+  job.withdrawn = withdrawn_;
+  queued_ = kill_.context.group_killer.submit(std::move(job));
   if (queued_) return;
   kill_.attempt(Rung::cgroup_kill).failure =
       Error{EAGAIN, "queue of cgroup.kill full: later forks are killed by pidfd only"};
+}
+
+void CgroupKill::withdraw() {
+  if (queued_) *withdrawn_ = true;
 }
 
 void CgroupKill::on_report(const ReapReport& report) {

@@ -3,7 +3,9 @@
 // file, and watches cgroup.events of that directory.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -40,6 +42,9 @@ class CgroupKill {
   // Has a thread write it, and only once: the group was compared just now, and processes that enter
   // later would not be compared. `unpinned`: how many processes are left to it.
   void queue(std::uint32_t unpinned);
+  // After queue(): not if the thread has not begun it yet. A process has been found meanwhile that
+  // may not be killed.
+  void withdraw();
   // After queue(): so many processes were left to it in the end.
   void note_unpinned(std::uint32_t unpinned) { unpinned_ = unpinned; }
   void on_report(const ReapReport& report);
@@ -61,7 +66,8 @@ class CgroupKill {
   std::optional<kernel::CgroupDir> directory_;  // in the cgroup2 hierarchy
   UniqueFd events_;                             // its cgroup.events
   bool queued_ = false;
-  std::uint32_t unpinned_ = 0;  // not pinned when it was queued
+  std::shared_ptr<std::atomic<bool>> withdrawn_;  // shared with the thread
+  std::uint32_t unpinned_ = 0;                    // not pinned when it was queued
 };
 
 }  // namespace forestall::actuators

@@ -200,6 +200,7 @@ bool ReaperPool::take(ReapJob& job) {
 }
 
 ReapReport ReaperPool::run(const ReapJob& job) const {
+  if (job.withdrawn && *job.withdrawn) return {job.ticket, ReapResult::failed, ECANCELED};
   if (job.call == ReapCall::mrelease) return reap(job);
   if (SystemClock().now() > job.not_after) return {job.ticket, ReapResult::failed, ETIME};
   return job.call == ReapCall::reclaim ? reclaim(job, stop_.get())

@@ -17,6 +17,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -44,6 +45,8 @@ struct ReapJob {
   // processes by then.
   MonotonicTime not_after = MonotonicTime::max();
   Bytes bytes = {};  // of reclaim
+  // Once true, it is not begun any more (ECANCELED). Null: it cannot be withdrawn.
+  std::shared_ptr<const std::atomic<bool>> withdrawn = {};
 };
 
 enum class ReapResult : std::uint8_t {

@@ -260,7 +260,9 @@ void Victim::follow_up(const std::vector<pid_t>& present) {
     (void)processes_.signal(from, SIGKILL);
     processes_.reap(from);
   }
-  if (cgroup_kill_.queued()) {
+  if (cgroup_kill_.queued() && snapshot->refused > 0) {
+    cgroup_kill_.withdraw();
+  } else if (cgroup_kill_.queued()) {
     cgroup_kill_.note_unpinned(processes_.count_unknown(present));
   } else if (snapshot->refused == 0 && !pinned_->has_refused()) {
     // Processes present before the signal, and those found after it.

@@ -24,14 +24,15 @@ constexpr const char* kAnotherPod =
 
 class ClusterAppReportsTest : public ClusterAppTest {
  protected:
-  // A server of 1.30, which answers evictions and Events with `code`.
+  // A server of 1.30 (or `minor_`), which answers evictions and Events with `code`.
   void serve(int eviction_code, const std::string& eviction_body = "{}", int event_code = 201) {
     const auto pods = serving(list({pod("a", 5)}));
     answer([=, this](const ApiRequest& request) {
       const auto is = [&request](std::string_view part) {
         return request.target.find(part) != std::string::npos;
       };
-      if (request.target == "/version") return json_answer(200, R"({"major":"1","minor":"30"})");
+      if (request.target == "/version")
+        return json_answer(200, R"({"major":"1","minor":")" + minor_ + R"("})");
       if (request.target == "/api/v1/nodes/here" && request.method == "GET") {
         return json_answer(200, R"({"metadata":{"resourceVersion":"7","uid":"node-uid"}})");
       }
@@ -42,6 +43,7 @@ class ClusterAppReportsTest : public ClusterAppTest {
     });
   }
   std::atomic<int> report_code_ = 200;
+  std::string minor_ = "30";
   // As a kill that began so long ago.
   v1::Record killed_before(const std::string& uid, Duration ago) {
     v1::Record record = begun_kill_of(uid);
@@ -69,6 +71,17 @@ TEST_F(ClusterAppReportsTest, EvictsAPodThatWasKilledWhileItWasAway) {
   EXPECT_THAT(requests("POST", "/eviction").front().body,
               HasSubstr(R"("preconditions":{"uid":"a"})"));
   EXPECT_EQ(requests("POST", "/eviction").size(), 1U);
+}
+
+TEST_F(ClusterAppReportsTest, EvictsByTheOldVersionOnAnOldServer) {
+  minor_ = "21+";
+  serve(201);
+  ASSERT_TRUE(has({"a=5"}));
+  ASSERT_TRUE(run_until([&] { return !requests("GET", "/version").empty(); }));
+  step_for(std::chrono::milliseconds(100));  // its answer
+  agent_->report(killed_before("a", Duration::zero()));
+  ASSERT_TRUE(run_until([&] { return !requests("POST", "/eviction").empty(); }));
+  EXPECT_THAT(requests("POST", "/eviction").front().body, HasSubstr("policy/v1beta1"));
 }
 
 // The connection is cut, and the agent goes on.

@@ -90,6 +90,7 @@ Result<void> App::step(int stop_fd, Duration longest) {
   report();
   report_evictions();
   reports_.advance();
+  if (const auto has_v1 = reports_.take_eviction_v1()) evictions_.set_v1(*has_v1);
   const Duration left = due() - clock_.now();
   std::vector<pollfd> fds;
   const auto [status, ranking] = reports_.poll();

@@ -51,6 +51,9 @@ class ClusterReports {
   // The API server has accepted its eviction, or another deletion.
   void evicted(const KilledPod& pod) { targets_.add(pod, clock_.now()); }
 
+  // Whether the server has the Eviction of policy/v1, once for each answer about its version.
+  [[nodiscard]] std::optional<bool> take_eviction_v1() { return targets_.take_eviction_v1(); }
+
   // Takes answers and sends what is due. After HttpClient::advance().
   void advance();
   // Begins to remove what the node's object reports of the agent: this process ends.

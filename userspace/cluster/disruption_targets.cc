@@ -138,6 +138,7 @@ void DisruptionTargets::answered_version(int code, std::string_view body, Monoto
     return;
   }
   is_defined_ = known;
+  eviction_v1_ = is_at_least(body, kEvictionV1Minor);
   version_at_ = now;
   version_backoff_.reset();
 }

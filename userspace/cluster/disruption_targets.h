@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -35,6 +36,8 @@ class DisruptionTargets final : public RequestSource {
   static constexpr Duration kVersionExpiresAfter = std::chrono::minutes(10);
   // The first version of Kubernetes that defines the condition by default: 1.26.
   static constexpr std::uint64_t kFirstMinor = 26;
+  // The first version with the Eviction of policy/v1: 1.22.
+  static constexpr std::uint64_t kEvictionV1Minor = 22;
 
   // `wall`: seconds of the wall clock. `chance` returns numbers in [0, 1).
   DisruptionTargets(std::function<std::int64_t()> wall, std::function<double()> chance)
@@ -49,6 +52,10 @@ class DisruptionTargets final : public RequestSource {
   [[nodiscard]] std::optional<MonotonicTime> due() const override;
   // Why the last request had no success; empty: it had.
   [[nodiscard]] const std::string& problem() const { return problem_; }
+  // Whether the server has the Eviction of policy/v1, once for each answer about its version.
+  [[nodiscard]] std::optional<bool> take_eviction_v1() {
+    return std::exchange(eviction_v1_, std::nullopt);
+  }
 
  private:
   struct Waiting {
@@ -69,6 +76,7 @@ class DisruptionTargets final : public RequestSource {
   std::deque<Waiting> waiting_;
   // Whether the server defines the condition, and since when that is known.
   std::optional<bool> is_defined_;
+  std::optional<bool> eviction_v1_;
   MonotonicTime version_at_{};
   MonotonicTime version_not_before_{};
   kubernetes::Backoff version_backoff_;

@@ -79,6 +79,8 @@ class Evictions final : public RequestSource {
   bool add(const KilledPod& pod, MonotonicTime now);
   // The API server has reported the pod as deleted or terminating.
   void gone(std::string_view uid);
+  // Of the server, by its version. If it refuses that, the other version is used all the same.
+  void set_v1(bool has_v1) { old_version_ = !has_v1; }
   // Keys of requests are UIDs.
   [[nodiscard]] std::optional<KeyedRequest> next(MonotonicTime now) override;
   void answered(std::string_view uid, const kubernetes::ResponseHead& head, std::string_view body,

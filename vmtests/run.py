@@ -83,6 +83,7 @@ BUILT = {"forestall": "userspace/cli/forestall",
 OF_SYSTEMD = {
     "usr/share/dbus-1/system.d/forestall-oom1.conf": REPOSITORY
     / "scripts/deploy/forestall-oom1.conf",
+    "usr/share/forestall/systemd-oomd.conf": REPOSITORY / "scripts/deploy/systemd-oomd.conf",
 }
 KEPT_LOGS = 10
 

@@ -7,6 +7,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -63,9 +65,9 @@ class ManagedOomOfSystemd : public ::testing::Test {
         "managedOOM: {{source: dbus, config: {}, killedSignal: true}}\n",
         files_ / "oomd.conf");
   }
-  static v1::ManagedOomStatus status_of(AgentRun& agent) {
-    const auto ran = test::run_forestall(
-        {"status", "--managed", "--run-dir", agent.directory() / "", "-o", "json"});
+  static v1::ManagedOomStatus status_of(const std::string& run_directory) {
+    const auto ran =
+        test::run_forestall({"status", "--managed", "--run-dir", run_directory, "-o", "json"});
     v1::ManagedOomStatus status;
     EXPECT_TRUE(messages::from_json(ran.output, status)) << ran.errors;
     return status;
@@ -88,18 +90,27 @@ class ManagedOomOfSystemd : public ::testing::Test {
   }
   // The first status that `holds` accepts, or the last one.
   static v1::ManagedOomStatus wait_status(
-      AgentRun& agent, const std::function<bool(const v1::ManagedOomStatus&)>& holds) {
+      const std::string& run_directory,
+      const std::function<bool(const v1::ManagedOomStatus&)>& holds) {
     v1::ManagedOomStatus status;
     static_cast<void>(wait_for([&] {
-      status = status_of(agent);
+      status = status_of(run_directory);
       return holds(status);
     }));
     return status;
   }
-  static std::vector<std::string> wait_rules(AgentRun& agent,
+  static v1::ManagedOomStatus wait_status(
+      AgentRun& agent, const std::function<bool(const v1::ManagedOomStatus&)>& holds) {
+    return wait_status(agent.directory() / "", holds);
+  }
+  static std::vector<std::string> wait_rules(const std::string& run_directory,
                                              const std::vector<std::string>& wanted) {
     return rules_of(
-        wait_status(agent, [&](const auto& status) { return rules_of(status) == wanted; }));
+        wait_status(run_directory, [&](const auto& status) { return rules_of(status) == wanted; }));
+  }
+  static std::vector<std::string> wait_rules(AgentRun& agent,
+                                             const std::vector<std::string>& wanted) {
+    return wait_rules(agent.directory() / "", wanted);
   }
 
   test::TempTree files_;
@@ -176,6 +187,153 @@ TEST_F(ManagedOomOfSystemd, AKillByPressureIsAnOomKillForSystemd) {
            std::string::npos;
   })) << test::read_text(signals);
   EXPECT_TRUE(runs("systemctl stop monitor.service; rm /tmp/presser"));
+}
+
+// The settings of systemd 252's own unit that concern a program.
+constexpr const char* kUnitOfSystemd = R"([Unit]
+DefaultDependencies=no
+Conflicts=shutdown.target
+Requires=systemd-oomd.socket
+After=systemd-oomd.socket
+[Service]
+AmbientCapabilities=CAP_KILL CAP_DAC_OVERRIDE
+BusName=org.freedesktop.oom1
+CapabilityBoundingSet=CAP_KILL CAP_DAC_OVERRIDE
+ExecStart=/lib/systemd/systemd-oomd
+IPAddressDeny=any
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+NoNewPrivileges=yes
+OOMScoreAdjust=-900
+PrivateDevices=yes
+PrivateTmp=yes
+ProtectClock=yes
+ProtectHome=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectSystem=strict
+Restart=on-failure
+RestrictAddressFamilies=AF_UNIX
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+SystemCallErrorNumber=EPERM
+SystemCallFilter=@system-service
+Type=notify
+User=systemd-oom
+WatchdogSec=3min
+)";
+constexpr const char* kSocketOfSystemd =
+    "[Unit]\nDefaultDependencies=no\n"
+    "[Socket]\nListenStream=/run/systemd/oom/io.system.ManagedOOM\nSocketMode=0666\n";
+
+// The agent as systemd-oomd.service, by the packaged drop-in.
+class ManagedOomAsUnit : public ManagedOomOfSystemd {
+ protected:
+  static constexpr const char* kFolder = "/run/forestall-as-unit";
+  static constexpr const char* kRunDirectory = "/run/forestall/";
+
+  static void write(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path) << text;
+  }
+  static std::string command() {
+    return fmt::format("{} agent --config {}/config.yaml", test::forestall_executable(), kFolder);
+  }
+
+  void SetUp() override {
+    ManagedOomOfSystemd::SetUp();
+    if (IsSkipped()) return;
+    const std::string folder = kFolder;
+    write(folder + "/oomd.conf",
+          "[OOM]\nDefaultMemoryPressureLimit=2%\nDefaultMemoryPressureDurationSec=5s\n");
+    write(folder + "/config.yaml",
+          fmt::format("evictionHard: {{}}\npods: {{enabled: false}}\nuntilOom: {{available: 0%}}\n"
+                      "managedOOM: {{source: auto, config: {}/oomd.conf}}\n",
+                      folder));
+    std::string drop_in = test::read_text("/usr/share/forestall/systemd-oomd.conf");
+    const std::string packaged = "/usr/sbin/forestall agent";
+    const auto at = drop_in.find(packaged);
+    ASSERT_NE(at, std::string::npos);
+    drop_in.replace(at, packaged.size(), command());
+    write("/run/systemd/system/systemd-oomd.service", kUnitOfSystemd);
+    write("/run/systemd/system/systemd-oomd.socket", kSocketOfSystemd);
+    write("/run/systemd/system/systemd-oomd.service.d/forestall.conf", drop_in);
+    write("/run/systemd/system/systemd-oomd.service.d/log.conf",
+          "[Service]\nStandardError=file:" + folder + "/log\n");
+    ASSERT_TRUE(runs("systemctl daemon-reload"));
+    ASSERT_TRUE(runs("systemctl start systemd-oomd.service"))
+        << output_of("systemctl status systemd-oomd.service; cat " + folder + "/log");
+  }
+  void TearDown() override {
+    if (IsSkipped()) return;
+    EXPECT_TRUE(runs("systemctl stop systemd-oomd.service systemd-oomd.socket"));
+    EXPECT_EQ(output_of("systemctl show systemd-oomd.service -P Result"), "success\n");
+    std::filesystem::remove_all("/run/systemd/system/systemd-oomd.service.d");
+    std::filesystem::remove("/run/systemd/system/systemd-oomd.service");
+    std::filesystem::remove("/run/systemd/system/systemd-oomd.socket");
+    EXPECT_TRUE(runs("systemctl daemon-reload"));
+    std::filesystem::remove_all(kFolder);
+  }
+};
+
+// An agent of another unit reads the same properties over D-Bus, at the same time.
+TEST_F(ManagedOomAsUnit, HasTheRulesOfDBusAndFollowsPid1) {
+  AgentRun other(config() + "dryRun: true\n");
+  ASSERT_FALSE(other.failure()) << other.failure()->text();
+  const auto expect_rules = [&](const std::vector<std::string>& wanted) {
+    EXPECT_EQ(wait_rules(kRunDirectory, wanted), wanted);
+    EXPECT_EQ(wait_rules(other, wanted), wanted);
+  };
+  const auto current = [](const auto& status) {
+    return status.has_read_ago_ns() && status.problem().empty();
+  };
+  const auto status = wait_status(kRunDirectory, current);
+  EXPECT_EQ(status.source(), "varlink");
+  EXPECT_EQ(status.problem(), "");
+  EXPECT_EQ(wait_status(other, current).source(), "dbus");
+  EXPECT_THAT(
+      test::run_forestall({"doctor", "--config", std::string(kFolder) + "/config.yaml"}).output,
+      HasSubstr("by PID 1's varlink socket"));
+
+  ASSERT_TRUE(
+      runs("systemd-run -q --unit=first --slice=a.slice -p ManagedOOMMemoryPressure=kill "
+           "-p ManagedOOMMemoryPressureLimit=40% sleep 100000"));
+  expect_rules({"/a.slice/first.service 4000"});
+  ASSERT_TRUE(
+      runs("systemctl set-property --runtime first.service ManagedOOMMemoryPressureLimit=50%"));
+  expect_rules({"/a.slice/first.service 5000"});
+
+  ASSERT_TRUE(runs("systemctl daemon-reexec"));
+  ASSERT_TRUE(
+      runs("systemd-run -q --unit=second --slice=a.slice -p ManagedOOMSwap=kill "
+           "-p ManagedOOMMemoryPressure=kill sleep 100000"));
+  expect_rules({"/a.slice/second.service swap", "/a.slice/first.service 5000",
+                "/a.slice/second.service 200"});
+  EXPECT_EQ(wait_status(kRunDirectory, current).problem(), "");
+
+  ASSERT_TRUE(runs("systemctl set-property --runtime first.service ManagedOOMMemoryPressure=auto"));
+  ASSERT_TRUE(runs("systemctl stop second.service"));
+  expect_rules({});
+  ASSERT_TRUE(runs("systemctl stop first.service"));
+}
+
+TEST_F(ManagedOomAsUnit, KillsByPressure) {
+  const test::ZramSwap swap(mib(256));
+  ASSERT_TRUE(
+      runs("systemd-run -q --unit=presser --slice=b.slice -p ManagedOOMMemoryPressure=kill "
+           "-p MemoryHigh=16M sh -c 'head -c 48m /dev/urandom >/tmp/presser; for i in 1 2 3 4; do "
+           "(while :; do cat /tmp/presser >/dev/null; done) & done; wait'"));
+  const auto end = SystemClock().now() + kPressurePatience;
+  const auto state = [] { return output_of("systemctl show presser.service -P ActiveState"); };
+  while (state() != "failed\n" && SystemClock().now() < end) poll(nullptr, 0, 200);
+  EXPECT_EQ(output_of("systemctl show presser.service -P Result"), "oom-kill\n");
+  EXPECT_THAT(test::read_text(std::string(kFolder) + "/log"),
+              HasSubstr("ManagedOOMMemoryPressure /b.slice/presser.service"));
+  EXPECT_TRUE(runs("systemctl reset-failed presser.service; rm /tmp/presser"));
 }
 
 }  // namespace

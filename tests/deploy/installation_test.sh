@@ -15,6 +15,6 @@ for place in bash-completion/completions:forestall zsh/site-functions:_forestall
     { echo "installation: no completions in ${place%:*}"; exit 1; }
 done
 for file in forestall.service systemd-oomd.conf; do
-  grep -q -x -F "ExecStart=$2/forestall agent" "$1/$file" ||
+  grep -q -x -F "ExecStart=$2/forestall agent --keep-guard systemd" "$1/$file" ||
     { echo "installation: $file does not start $2/forestall"; exit 1; }
 done

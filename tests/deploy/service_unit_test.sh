@@ -18,6 +18,10 @@ setting Unit StartLimitIntervalSec=0
 setting Unit "Conflicts=systemd-oomd.service systemd-oomd.socket"
 setting Service Restart=always
 setting Service FileDescriptorStoreMax=16
+# Of --keep-guard systemd; the agent's messages are the main process's.
+setting Service Type=notify
+! grep -q '^NotifyAccess=' "$unit" ||
+  { echo "service unit: NotifyAccess is not the default"; exit 1; }
 setting Service RuntimeDirectoryPreserve=yes
 setting Service RestartSec=1
 setting Service RestartSteps=7

@@ -292,6 +292,13 @@ TEST(DeschedulerPolicy, TheFirstConfigurationOfAPluginCounts) {
   EXPECT_TRUE(policy.policy.profiles.at(0).evictor.node_fit);
 }
 
+TEST(DeschedulerPolicy, APluginThatIsListedTwiceRunsTwice) {
+  const DeschedulerPolicy policy = parsed(
+      "profiles: [{name: q, pluginConfig: [{name: PodLifeTime, args: {maxPodLifeTimeSeconds: 1}}], "
+      "plugins: {deschedule: {enabled: [PodLifeTime, PodLifeTime]}}}]");
+  EXPECT_EQ(policy.policy.profiles.at(0).deschedule.size(), 2U);
+}
+
 TEST(DeschedulerPolicy, TranslatesV1alpha1) {
   const DeschedulerPolicy policy = parsed(R"(
 apiVersion: descheduler/v1alpha1

@@ -228,6 +228,8 @@ TEST(NodeTaints, EvictsPodsThatDoNotTolerateATaint) {
       {"another value", "{excludedTaints: [k=w]}", hard, 1},
       {"included by key", "{includedTaints: [k]}", hard, 1},
       {"not included", "{includedTaints: [other]}", hard, 0},
+      {"an empty list includes none", "{includedTaints: []}", hard, 0},
+      {"null is no list", "{includedTaints: null}", hard, 1},
       {"namespaces", "{namespaces: {include: [other]}}", hard, 0},
   };
   for (const TaintRow& row : rows) {
@@ -237,6 +239,16 @@ TEST(NodeTaints, EvictsPodsThatDoNotTolerateATaint) {
                  {node_text("n1", {.taints = row.taint}), node_text("n2"), pod_text("p", "n1")});
     EXPECT_THAT(world.evicted(), SizeIs(row.evicted));
   }
+}
+
+TEST(NodeTaints, PodsThatHaveEndedStay) {
+  const World world =
+      plan_for(policy_text("RemovePodsViolatingNodeTaints", "{}"),
+               {node_text("n1", {.taints = R"({"key": "k", "effect": "NoSchedule"})"}),
+                node_text("n2"), pod_text("done", "n1", {.phase = "Succeeded"}),
+                pod_text("failed", "n1", {.phase = "Failed"}),
+                pod_text("waits", "n1", {.phase = "Pending"})});
+  EXPECT_THAT(world.evicted(), ElementsAre("waits"));
 }
 
 // --- RemovePodsViolatingTopologySpreadConstraint ------------------------------------------------
@@ -482,6 +494,33 @@ TEST(RemoveFailedPods, EvictsFailedPodsOfAnHourByDefault) {
       UnorderedElementsAre("old", "new"));
   EXPECT_THAT(plan_for(policy_text("RemoveFailedPods", "{reasons: [OutOfcpu]}"), cluster).evicted(),
               IsEmpty());
+}
+
+// In contrast to PodLifeTime, whose age must be above its limit.
+TEST(RemoveFailedPods, APodOfTheMinimumAgeIsOldEnough) {
+  const auto cluster =
+      kTwoNodes + std::vector<std::string>{
+                      pod_text("equal", "n1", {.metadata = created("11:00:00"), .phase = "Failed"}),
+                      pod_text("less", "n1", {.metadata = created("11:00:01"), .phase = "Failed"})};
+  EXPECT_THAT(
+      plan_for(policy_text("RemoveFailedPods", "{minPodLifetimeSeconds: 3600}"), cluster).evicted(),
+      ElementsAre("equal"));
+}
+
+// In contrast to the states of PodLifeTime.
+TEST(RemoveFailedPods, ThePhaseAndAMissingReasonAreNoReasons) {
+  const PodText shut_down{
+      .metadata = created("10:00:00"), .status = R"(, "reason": "Shutdown")", .phase = "Failed"};
+  const PodText plain{.metadata = created("10:00:00"), .phase = "Failed"};
+  const auto cluster = kTwoNodes + std::vector<std::string>{pod_text("plain", "n1", plain),
+                                                            pod_text("shut", "n1", shut_down)};
+  const auto evicted = [&](const std::string& reasons) {
+    return plan_for(policy_text("RemoveFailedPods", "{reasons: " + reasons + "}"), cluster)
+        .evicted();
+  };
+  EXPECT_THAT(evicted("[Failed]"), IsEmpty());
+  EXPECT_THAT(evicted("['']"), IsEmpty());
+  EXPECT_THAT(evicted("[Failed, Shutdown]"), ElementsAre("shut"));
 }
 
 }  // namespace

@@ -262,9 +262,9 @@ rebalance::PluginArgs read_node_taints(PolicyMap& args) {
   rebalance::NodeTaintsArgs out;
   out.scope = read_scope(args);
   out.include_prefer_no_schedule = args.boolean("includePreferNoSchedule");
-  out.included = args.texts("includedTaints");
+  if (args.find("includedTaints") != nullptr) out.included = args.texts("includedTaints");
   out.excluded = args.texts("excludedTaints");
-  if (!out.included.empty() && !out.excluded.empty()) {
+  if (out.included && !out.included->empty() && !out.excluded.empty()) {
     args.error("excludedTaints",
                "either includedTaints or excludedTaints can be set, but not both");
   }

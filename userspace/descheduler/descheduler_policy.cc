@@ -184,9 +184,9 @@ class ProfileReader {
                                                 Known known) {
     std::vector<rebalance::ProfilePlugin> out;
     if (!check_known(profile, point, plugins, known)) return out;
+    // A plugin that is listed twice runs twice, as in the descheduler.
     for (const std::string& name : plugins.texts("enabled")) {
       const auto same = [&](const rebalance::ProfilePlugin& each) { return each.name == name; };
-      if (std::any_of(out.begin(), out.end(), same)) continue;
       const auto found = std::find_if(configured_.begin(), configured_.end(), same);
       if (found == configured_.end()) {
         plugins.error("enabled", fmt::format("unable to find \"{}\" plugin config", name));

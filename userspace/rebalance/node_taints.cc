@@ -26,7 +26,7 @@ bool counts(const NodeTaintsArgs& args, const Taint& taint) {
       taint.effect == TaintEffect::no_schedule ||
       (args.include_prefer_no_schedule && taint.effect == TaintEffect::prefer_no_schedule);
   if (!effect || names(args.excluded, taint)) return false;
-  return args.included.empty() || names(args.included, taint);
+  return !args.included || names(*args.included, taint);
 }
 
 std::string taint_violation(const NodeTaintsArgs& args, const ClusterPod& pod, const Node& node) {
@@ -46,7 +46,7 @@ void run_plugin(PluginSession& session, const NodeTaintsArgs& args) {
     const auto reason_of = [&](PodIndex pod) {
       return taint_violation(args, view.pod(pod), view.node(node));
     };
-    if (!evict_each(session, args.scope, view.pods_on(node), reason_of)) return;
+    if (!evict_each(session, args.scope, live_pods(view, node), reason_of)) return;
   }
 }
 

@@ -107,7 +107,8 @@ struct NodeAffinityArgs {
 struct NodeTaintsArgs {
   PodScope scope;
   bool include_prefer_no_schedule = false;
-  std::vector<std::string> included;  // key, or key=value
+  // key, or key=value; nothing: all. An empty list includes no taint.
+  std::optional<std::vector<std::string>> included;
   std::vector<std::string> excluded;
 };
 
@@ -135,8 +136,8 @@ struct ConditionFilter {
 struct PodLifeTimeArgs {
   PodScope scope;
   NamespaceRule owner_kinds;
-  std::optional<std::uint64_t> max_seconds;  // older pods only
-  std::vector<std::string> states;
+  std::optional<std::uint64_t> max_seconds;  // older pods only; if failed_only, or as old
+  std::vector<std::string> states;           // if failed_only, reasons: the phase does not count
   std::vector<ConditionFilter> conditions;
   std::vector<std::int32_t> exit_codes;
   bool init_containers = false;

@@ -53,7 +53,7 @@ TEST(ClusterSnapshot, ReadsPods) {
   EXPECT_FALSE(pod.local_storage);
   EXPECT_EQ(pod.images.at(0), "i\"\\");
   EXPECT_EQ(pod.containers.at(0).restarts, 3);
-  EXPECT_TRUE(pod.tolerations.at(0).exists);
+  EXPECT_EQ(pod.tolerations.at(0).op, rebalance::TolerationOperator::exists);
 }
 
 std::string placed_pod(const std::string& name, const std::string& owner, const std::string& disk) {

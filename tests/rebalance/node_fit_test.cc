@@ -123,6 +123,29 @@ TEST(NodeFit, ChecksCordonLabelsAndTaints) {
   for (const FitRow& row : rows) expect_fit(row);
 }
 
+// Kubernetes 1.35: Gt and Lt compare the taint's value with that of the toleration.
+TEST(NodeFit, TolerationsCompareNumbers) {
+  const auto taint = [](const std::string& value) {
+    return R"({"key": "k", "value": ")" + value + R"(", "effect": "NoSchedule"})";
+  };
+  const auto compare = [](const std::string& op, const std::string& value) {
+    return tolerations(R"({"key": "k", "operator": ")" + op + R"(", "value": ")" + value + R"("})");
+  };
+  const std::string ten = taint("10");
+  const std::vector<FitRow> rows{
+      {"above", {.taints = ten}, {.spec = compare("Gt", "5")}, ""},
+      {"not above", {.taints = ten}, {.spec = compare("Gt", "10")}, kTainted},
+      {"below", {.taints = ten}, {.spec = compare("Lt", "15")}, ""},
+      {"not below", {.taints = ten}, {.spec = compare("Lt", "10")}, kTainted},
+      {"a negative number", {.taints = taint("0")}, {.spec = compare("Gt", "-5")}, ""},
+      {"a zero in front", {.taints = ten}, {.spec = compare("Gt", "05")}, kTainted},
+      {"a zero in front", {.taints = taint("010")}, {.spec = compare("Gt", "5")}, kTainted},
+      {"no number", {.taints = taint("many")}, {.spec = compare("Gt", "5")}, kTainted},
+      {"an unknown operator", {.taints = ten}, {.spec = compare("Ge", "5")}, kTainted},
+  };
+  for (const FitRow& row : rows) expect_fit(row);
+}
+
 TEST(NodeFit, ChecksAntiAffinityOfThePodOnThatNodeOnly) {
   const PodText web{.metadata = R"(, "labels": {"app": "web"})"};
   const NodeText zoned{.labels = R"("zone": "a")"};

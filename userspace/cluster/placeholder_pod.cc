@@ -74,14 +74,27 @@ std::string_view effect_word(rebalance::TaintEffect effect) {
   return "";
 }
 
+// Empty: none that the API server takes.
+std::string_view operator_word(rebalance::TolerationOperator op) {
+  switch (op) {
+    case rebalance::TolerationOperator::equal: return "Equal";
+    case rebalance::TolerationOperator::exists: return "Exists";
+    case rebalance::TolerationOperator::greater: return "Gt";
+    case rebalance::TolerationOperator::less: return "Lt";
+    case rebalance::TolerationOperator::unknown: return "";
+  }
+  return "";
+}
+
 void write_tolerations(JsonWriter& out, const ClusterPod& pod) {
   out.key("tolerations");
   out.begin_list();
   for (const rebalance::PodToleration& each : pod.tolerations) {
-    if (!each.valid || each.effect == rebalance::TaintEffect::other) continue;
+    const std::string_view op = operator_word(each.op);
+    if (op.empty() || each.effect == rebalance::TaintEffect::other) continue;
     out.begin_object();
     if (!each.key.empty()) out.member("key", each.key);
-    out.member("operator", each.exists ? "Exists" : "Equal");
+    out.member("operator", op);
     if (!each.value.empty()) out.member("value", each.value);
     if (each.effect) out.member("effect", effect_word(*each.effect));
     out.end_object();

@@ -36,6 +36,14 @@ Result<bool> is_ready(const text::JsonValue& conditions) {
   return ready;
 }
 
+rebalance::TolerationOperator toleration_operator(std::string_view word) {
+  if (word.empty() || word == "Equal") return rebalance::TolerationOperator::equal;
+  if (word == "Exists") return rebalance::TolerationOperator::exists;
+  if (word == "Gt") return rebalance::TolerationOperator::greater;
+  if (word == "Lt") return rebalance::TolerationOperator::less;
+  return rebalance::TolerationOperator::unknown;
+}
+
 }  // namespace
 
 void ObjectReader::expect(std::size_t objects) {
@@ -176,9 +184,7 @@ Result<rebalance::PodToleration> ObjectReader::toleration(const Value& value) {
     if (key == "key") out.key = TRY(text(member));
     if (key == "value") out.value = TRY(text(member));
     if (key == "operator") {
-      const std::string_view word = TRY(member.string());
-      out.exists = word == "Exists";
-      out.valid = out.exists || word == "Equal" || word.empty();
+      out.op = toleration_operator(TRY(member.string()));
     }
     if (key == "effect") {
       const std::string_view word = TRY(member.string());

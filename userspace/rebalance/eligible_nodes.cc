@@ -39,7 +39,7 @@ void add_tolerations(TextKey& key, const std::vector<PodToleration>& tolerations
   for (const PodToleration& each : tolerations) {
     key.add(each.key);
     key.add(each.value);
-    key.add(std::size_t{each.exists} * 2 + std::size_t{each.valid});
+    key.add(static_cast<std::size_t>(each.op));
     key.add(each.effect ? static_cast<std::size_t>(*each.effect) + 1 : 0);
   }
 }

@@ -32,8 +32,7 @@ bool PodClassIndex::SameClass::operator()(std::size_t a, std::size_t b) const {
                             }) &&
          std::ranges::equal(one.tolerations, other.tolerations,
                             [&](const PodToleration& x, const PodToleration& y) {
-                              return same(x.key, y.key) && same(x.value, y.value) &&
-                                     x.exists == y.exists && x.valid == y.valid &&
+                              return same(x.key, y.key) && same(x.value, y.value) && x.op == y.op &&
                                      x.effect == y.effect;
                             });
 }

@@ -4,13 +4,40 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/parse.h"
+
 namespace forestall::rebalance {
 
+namespace {
+
+// apimachinery's IsDecimalInteger(): no sign but a minus, and no zero in front.
+std::optional<std::int64_t> decimal_integer(std::string_view text) {
+  const std::string_view digits = text.starts_with('-') ? text.substr(1) : text;
+  if (digits.empty() || digits.front() < '0' || digits.front() > '9') return std::nullopt;
+  if (digits.front() == '0' && text != "0") return std::nullopt;
+  return parse_i64(text);
+}
+
+bool tolerates_value(const PodToleration& toleration, std::string_view value) {
+  switch (toleration.op) {
+    case TolerationOperator::equal: return toleration.value == value;
+    case TolerationOperator::exists: return true;
+    case TolerationOperator::unknown: return false;
+    case TolerationOperator::greater:
+    case TolerationOperator::less: break;
+  }
+  const auto limit = decimal_integer(toleration.value);
+  const auto number = decimal_integer(value);
+  if (!limit || !number) return false;
+  return toleration.op == TolerationOperator::greater ? *number > *limit : *number < *limit;
+}
+
+}  // namespace
+
 bool tolerates(const PodToleration& toleration, const Taint& taint) {
-  if (!toleration.valid) return false;
   if (toleration.effect && *toleration.effect != taint.effect) return false;
   if (!toleration.key.empty() && toleration.key != taint.key) return false;
-  return toleration.exists || toleration.value == taint.value;
+  return tolerates_value(toleration, taint.value);
 }
 
 bool leaves_soon(const ClusterPod& pod, std::int64_t now_ns) {

@@ -26,11 +26,13 @@ struct Taint {
   TaintEffect effect = TaintEffect::other;
 };
 
+// Gt and Lt compare the taint's value with that of the toleration.
+enum class TolerationOperator : std::uint8_t { equal, exists, greater, less, unknown };
+
 struct PodToleration {
   std::string_view key;
   std::string_view value;
-  bool exists = false;                // operator Exists; else Equal
-  bool valid = true;                  // the operator is known
+  TolerationOperator op = TolerationOperator::equal;
   std::optional<TaintEffect> effect;  // nothing: every effect
 };
 

@@ -33,28 +33,29 @@ ManagedCgroupReading reading_of(const rulesets::Cgroup& cgroup) {
 void ManagedReadings::evaluated(const exports::Evaluation& evaluation) {
   const auto& rules = evaluation.observation.rules;
   const auto monitored = monitored_();
-  if (!monitored || monitored->empty()) {
-    const std::lock_guard lock(mutex_);
-    last_.reset();
-    return;
-  }
+  if (!monitored || monitored->empty()) return set(nullptr);
   if (!rules) return;
+  if (last_ && last_->at == MonotonicTime(rules->time)) return;
   ManagedReadingsTaken taken{MonotonicTime(rules->time), rules->host, {}};
   for (std::size_t i = 0; i < std::min(monitored->size(), kCgroupsMax); ++i) {
     if (const rulesets::Cgroup* cgroup = rules->find((*monitored)[i])) {
       taken.cgroups.push_back(reading_of(*cgroup));
     }
   }
-  const std::lock_guard lock(mutex_);
   if (last_) {
-    if (last_->at == taken.at) return;
     for (ManagedCgroupReading& each : taken.cgroups)
       each.last_pgscan = last_pgscan_of(*last_, each);
   }
-  last_ = std::move(taken);
+  set(std::make_shared<const ManagedReadingsTaken>(std::move(taken)));
 }
 
-std::optional<ManagedReadingsTaken> ManagedReadings::last() const {
+// What was there before is freed without the lock.
+void ManagedReadings::set(std::shared_ptr<const ManagedReadingsTaken> taken) {
+  const std::lock_guard lock(mutex_);
+  last_.swap(taken);
+}
+
+std::shared_ptr<const ManagedReadingsTaken> ManagedReadings::last() const {
   const std::lock_guard lock(mutex_);
   return last_;
 }

@@ -48,13 +48,15 @@ class ManagedReadings final : public exports::EvaluationListener {
 
   // Loop's thread.
   void evaluated(const exports::Evaluation& evaluation) override;
-  // Any thread. Nothing: none were read since there are such cgroups.
-  [[nodiscard]] std::optional<ManagedReadingsTaken> last() const;
+  // Any thread. Null: none were read since there are such cgroups.
+  [[nodiscard]] std::shared_ptr<const ManagedReadingsTaken> last() const;
 
  private:
+  void set(std::shared_ptr<const ManagedReadingsTaken> taken);
+
   const Monitored monitored_;
-  mutable base::PriorityMutex mutex_;
-  std::optional<ManagedReadingsTaken> last_;
+  mutable base::PriorityMutex mutex_;  // for the pointer only: the loop waits for no copy
+  std::shared_ptr<const ManagedReadingsTaken> last_;  // set by the loop only
 };
 
 }  // namespace forestall::daemon

@@ -85,6 +85,46 @@ TEST_F(PlanEvictionsTest, EvictsInTheOrderOfThePlan) {
   EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=evicted"));
 }
 
+TEST_F(PlanEvictionsTest, AnnotatesTheEvictionWithItsReason) {
+  begin({"a"});
+  EXPECT_EQ(play(201), "a");
+  EXPECT_THAT(last_.body, HasSubstr(R"("annotations":{"reason":"triggered by p/PodLifeTime: old",)"
+                                    R"("requested-by":"forestall"})"));
+}
+
+// "a" and "b" have the annotation, "c" does not.
+TEST_F(PlanEvictionsTest, AWebhookMayMoveThePodsThatAllowIt) {
+  const std::string evacuation =
+      R"({"kind":"Status","code":429,"message":"admission webhook \"w\" denied the request: )"
+      R"(Eviction triggered evacuation of VMI \"shop/vm\""})";
+  const auto begin_in = [&](PlanEvictions& evictions) {
+    std::vector<PlannedEviction> plan{planned("a"), planned("b"), planned("c")};
+    plan[0].background = plan[1].background = true;
+    evictions.begin(std::move(plan), now_, false);
+  };
+  const auto ends_of = [&](PlanEvictions& evictions) {
+    std::vector<std::string> all;
+    for (const auto& each : evictions.take_ended()) {
+      all.push_back(each.eviction.pod.name + '=' + std::string(to_string(each.end)));
+    }
+    return all;
+  };
+  for (const bool enabled : {true, false}) {
+    PlanEvictions evictions(
+        {.grace = {}, .answer_longest = seconds(3), .background = enabled}, [] { return true; },
+        [] { return 0.0; });
+    begin_in(evictions);
+    for (const std::string& body : {evacuation, std::string(kBudgetRefusal), evacuation}) {
+      now_ = std::max(now_, evictions.due().value_or(now_));
+      const auto request = evictions.next(now_);
+      ASSERT_TRUE(request);
+      evictions.answered(request->key, {429, "", ""}, body, std::nullopt, now_);
+    }
+    EXPECT_THAT(ends_of(evictions), ElementsAre(enabled ? "a=background" : "a=refused",
+                                                "b=refused-by-budget", "c=refused"));
+  }
+}
+
 TEST_F(PlanEvictionsTest, GoesOnAfterARefusal) {
   begin({"a", "b", "c", "d"});
   EXPECT_EQ(play(429, kBudgetRefusal), "a");

@@ -77,6 +77,11 @@ class ClusterWithPods {
     const std::lock_guard lock(mutex_);
     evict_ = std::move(evict);
   }
+  // The pods have the annotation request-evict-only.
+  void allow_background() {
+    const std::lock_guard lock(mutex_);
+    annotations_ = R"("annotations":{"descheduler.alpha.kubernetes.io/request-evict-only":""},)";
+  }
   // Of lists of pods; 200: they are answered.
   void set_list_code(int code) {
     const std::lock_guard lock(mutex_);
@@ -180,11 +185,11 @@ class ClusterWithPods {
     for (const std::string& name : pods_) {
       if (second == (name == *pods_.begin())) continue;
       items += fmt::format(
-          R"({}{{"metadata":{{"name":"{}","namespace":"shop","uid":"uid-{}","creationTimestamp":)"
+          R"({}{{"metadata":{{{}"name":"{}","namespace":"shop","uid":"uid-{}","creationTimestamp":)"
           R"("2020-01-01T00:00:00Z","ownerReferences":[{{"kind":"ReplicaSet","name":"r","uid":)"
           R"("r"}}]}},"spec":{{"nodeName":"n1","containers":[{{"name":"c","image":"i"}}]}},)"
           R"("status":{{"phase":"Running","startTime":"2020-01-01T00:00:00Z"}}}})",
-          items.empty() ? "" : ",", name, name);
+          items.empty() ? "" : ",", annotations_, name, name);
     }
     return fmt::format(R"({{"kind":"PodList","metadata":{{{}}},"items":[{}]}})",
                        second || pods_.empty() ? "" : R"("continue":"more")", items);
@@ -211,6 +216,7 @@ class ClusterWithPods {
   std::optional<std::chrono::sys_seconds> reported_;
   Evict evict_ = [](const std::string&) { return json_answer(201, "{}"); };
   int list_code_ = 200;
+  std::string annotations_;
   std::atomic<int> event_code_ = 201;
   int lease_code_ = 200;
   int version_ = 0;

@@ -168,6 +168,26 @@ TEST_F(RebalancerTest, CountsWhatMayHaveBeenEvicted) {
   EXPECT_EQ(count(*rebalancer, PlannedEnd::unknown), 1U);
 }
 
+// The limit is three.
+TEST_F(RebalancerTest, RequestsWhatAWebhookMovesOnlyOnce) {
+  ClusterWithPods cluster("abcde");
+  cluster.allow_background();
+  cluster.set_evict([](const std::string& pod) {
+    if (pod > "b") return json_answer(201, "{}");
+    return json_answer(429,
+                       R"({"kind":"Status","code":429,"message":"admission webhook \"w\" denied )"
+                       R"(the request: Eviction triggered evacuation of VMI \"shop/vm\""})");
+  });
+  RebalancerOptions options;
+  options.interval = milliseconds(50);
+  options.background = true;
+  const auto rebalancer = make(cluster, options);
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->counts().made == 5; }));
+  EXPECT_THAT(cluster.evicted(), ElementsAre("a", "b", "c", "d", "e"))
+      << "both count in the limit of each plan";
+  EXPECT_EQ(count(*rebalancer, PlannedEnd::background), 2U);
+}
+
 // A budget may allow it meanwhile.
 TEST_F(RebalancerTest, TriesAgainInTheNextCycleWhatABudgetRefused) {
   ClusterWithPods cluster("a");
@@ -417,6 +437,18 @@ TEST(RebalancerOptions, AreThoseOfTheDescheduler) {
   given.run.renew_deadline = "x";
   EXPECT_THAT(rebalancer_options(given, "me").error().text(),
               HasSubstr("--leader-elect-renew-deadline"));
+  EXPECT_FALSE(options->background);
+  given.run.renew_deadline = "";
+  given.run.feature_gates = "EvictionsInBackground=true";
+  EXPECT_TRUE(rebalancer_options(given, "me")->background);
+  given.run.feature_gates = "EvictionsInBackground=true,EvictionsInBackground=false";
+  EXPECT_FALSE(rebalancer_options(given, "me")->background);
+  for (const char* const wrong :
+       {"Other=true", "EvictionsInBackground=1", "EvictionsInBackground"}) {
+    given.run.feature_gates = wrong;
+    EXPECT_THAT(rebalancer_options(given, "me").error().text(), HasSubstr("--feature-gates"));
+  }
+  given.run.feature_gates = "";
   given.run.port = "0";
   given.dry_run = true;
   EXPECT_EQ(rebalancer_options(given, "me")->listen, "");

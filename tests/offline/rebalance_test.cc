@@ -165,11 +165,12 @@ TEST(RebalanceCommand, AcceptsTheArgumentsOfTheDeschedulersDeployment) {
                 "--client-connection-qps=50", "--client-connection-burst=100",
                 "--client-connection-kubeconfig", tree / "missing", "--leader-elect",
                 "--leader-elect-resource-lock=leases", "--otel-sample-rate=0.5",
-                "--otel-fallback-no-op-on-error=true", "--enable-http2=false"});
+                "--otel-fallback-no-op-on-error=true", "--enable-http2=false",
+                "--feature-gates=EvictionsInBackground=true"});
   EXPECT_EQ(ran.exit_code, 1) << ran.errors;
   EXPECT_THAT(ran.errors, HasSubstr("missing")) << "only the kubeconfig is wrong";
   for (const char* const wrong :
-       {"--feature-gates=EvictionsInBackground=true", "--tls-cert-file=a", "--secure-port=65536",
+       {"--feature-gates=Other=true", "--tls-cert-file=a", "--secure-port=65536",
         "--leader-elect-resource-lock=endpoints"}) {
     const Ran refused = run_with({"--kubeconfig", tree / "missing", wrong});
     EXPECT_EQ(refused.exit_code, 2) << wrong;

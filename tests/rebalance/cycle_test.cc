@@ -9,8 +9,11 @@
 namespace forestall::rebalance::test {
 namespace {
 
+using testing::AnyOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 std::string any_age(const std::string& top = "", const std::string& evictor = "{}") {
@@ -48,6 +51,24 @@ TEST(Cycle, CountsNoEvictionThatTheServerRefusedLately) {
   EXPECT_EQ(world.snapshot.pods[world.plan.evictions.at(1).pod].name, "p2");
   EXPECT_EQ(world.plan.evictions.at(1).refused, "");
   EXPECT_THAT(world.plan.evictions, SizeIs(2));
+}
+
+TEST(Cycle, AnEvictionInTheBackgroundCountsInTheLimits) {
+  for (const char* const limit : {"maxNoOfPodsToEvictTotal: 2, ", "maxNoOfPodsToEvictPerNode: 2, ",
+                                  "maxNoOfPodsToEvictPerNamespace: 2, "}) {
+    SCOPED_TRACE(limit);
+    World world = plan_for(any_age(limit), kNodes + pods_text("p", 4, "n1"));
+    ASSERT_THAT(world.evicted(), ElementsAre("p1", "p2"));
+    world.snapshot.pods[3].evicted_in_background = true;
+    world.plan = rebalance(world.policy, world.snapshot);
+    EXPECT_THAT(world.evicted(), Contains("p1"));
+    EXPECT_THAT(world.evicted(), Not(Contains(AnyOf("p2", "p3"))));
+    // It is no further eviction.
+    world.snapshot.pods[3].evicted_in_background = false;
+    world.snapshot.pods[0].evicted_in_background = true;
+    world.plan = rebalance(world.policy, world.snapshot);
+    EXPECT_THAT(world.evicted(), ElementsAre("p1", "p2"));
+  }
 }
 
 struct LimitRow {

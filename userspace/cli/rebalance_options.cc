@@ -127,6 +127,13 @@ void describe_server(CLI::App& command, RebalanceRunOptions& run, CLI::Option* f
       ->option_text("ADDRESS")
       ->group(kClusterGroup)
       ->needs(port);
+  command
+      .add_option("--feature-gates", run.feature_gates,
+                  "EvictionsInBackground=true: if a webhook answers that it moves a pod by itself, "
+                  "the eviction counts and is not requested again (default: false)")
+      ->option_text("NAME=BOOL,...")
+      ->group(kClusterGroup)
+      ->excludes(files);
   command.add_flag("--disable-metrics", run.disable_metrics, "No page /metrics")
       ->group(kClusterGroup)
       ->excludes(files);

@@ -41,6 +41,7 @@ struct RebalanceRunOptions {
   std::string bind_address;
   std::string port;  // of /metrics and the probes; empty or 0: none
   bool disable_metrics = false;
+  std::string feature_gates;               // NAME=true|false, separated by commas
   std::string logging_format;              // "text", "json"; empty: not given
   std::vector<std::string> ineffective{};  // options of the descheduler without an effect here
 };

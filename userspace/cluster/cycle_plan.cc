@@ -19,7 +19,9 @@ PlannedEviction planned(const rebalance::ClusterPod& pod, const std::string& pro
           std::string(pod.node),
           profile,
           plugin,
-          std::move(reason)};
+          std::move(reason),
+          "",
+          pod.background_allowed};
 }
 
 }  // namespace
@@ -36,6 +38,7 @@ CyclePlan::Made CyclePlan::make(RefusedPods& refused, MonotonicTime now) {
       made.refused.emplace_back(std::move(eviction), each.refused);
       continue;
     }
+    if (pod.evicted_in_background) continue;
     // A plugin may evict a pod twice.
     if (ended_.contains(pod.uid) || !pods.insert(each.pod).second) continue;
     if (each.destination) eviction.destination = snapshot_.nodes[*each.destination].name;

@@ -33,7 +33,8 @@ bool contains(const std::string& text, std::string_view part) {
 }  // namespace
 
 kubernetes::OutgoingRequest eviction_request(const PodTarget& pod, bool old_version,
-                                             std::optional<std::int64_t> grace) {
+                                             std::optional<std::int64_t> grace,
+                                             std::string_view reason) {
   text::JsonWriter out(text::JsonLayout::one_line);
   out.begin_object();
   out.member("apiVersion", old_version ? "policy/v1beta1" : "policy/v1");
@@ -42,6 +43,13 @@ kubernetes::OutgoingRequest eviction_request(const PodTarget& pod, bool old_vers
   out.begin_object();
   out.member("name", pod.name);
   out.member("namespace", pod.pod_namespace);
+  if (!reason.empty()) {
+    out.key("annotations");
+    out.begin_object();
+    out.member("reason", reason);
+    out.member("requested-by", "forestall");
+    out.end_object();
+  }
   out.end_object();
   out.key("deleteOptions");
   out.begin_object();

@@ -21,8 +21,10 @@ struct PodTarget {
 };
 
 // `old_version`: policy/v1beta1, of servers before 1.22. `grace`: seconds; nothing: the pod's own.
+// `reason`: for webhooks and audit logs, as an annotation of the Eviction; empty: none.
 [[nodiscard]] kubernetes::OutgoingRequest eviction_request(const PodTarget& pod, bool old_version,
-                                                           std::optional<std::int64_t> grace);
+                                                           std::optional<std::int64_t> grace,
+                                                           std::string_view reason = {});
 // Without regard to PodDisruptionBudgets.
 [[nodiscard]] kubernetes::OutgoingRequest deletion_request(const PodTarget& pod);
 

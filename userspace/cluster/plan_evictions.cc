@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "cluster/background_evictions.h"
 #include "kubernetes/retry_after.h"
 
 namespace forestall::cluster {
@@ -44,6 +45,7 @@ Duration wanted_by(const kubernetes::ApiStatus& status, const kubernetes::Respon
 std::string_view to_string(PlannedEnd end) {
   switch (end) {
     case PlannedEnd::evicted: return "evicted";
+    case PlannedEnd::background: return "background";
     case PlannedEnd::gone: return "gone";
     case PlannedEnd::refused_by_budget: return "refused-by-budget";
     case PlannedEnd::refused: return "refused";
@@ -53,6 +55,10 @@ std::string_view to_string(PlannedEnd end) {
     case PlannedEnd::abandoned: return "abandoned";
   }
   return "";
+}
+
+bool may_be_evicted(PlannedEnd end) {
+  return end == PlannedEnd::evicted || end == PlannedEnd::background || end == PlannedEnd::unknown;
 }
 
 void PlanEvictions::begin(std::vector<PlannedEviction> plan, MonotonicTime made, bool holds) {
@@ -105,7 +111,9 @@ std::optional<KeyedRequest> PlanEvictions::next(MonotonicTime now) {
   }
   if (!reserves(now)) return std::nullopt;
   const PlannedEviction& first = waiting_.front();
-  kubernetes::OutgoingRequest request = eviction_request(first.pod, old_version_, options_.grace);
+  kubernetes::OutgoingRequest request = eviction_request(
+      first.pod, old_version_, options_.grace,
+      fmt::format("triggered by {}/{}: {}", first.profile, first.plugin, first.reason));
   request.longest = options_.answer_longest;
   sent_ = true;
   ++attempts_;
@@ -208,6 +216,9 @@ void PlanEvictions::verified(const kubernetes::ResponseHead& head, std::string_v
 void PlanEvictions::refused(const kubernetes::ApiStatus& status,
                             const kubernetes::ResponseHead& head, MonotonicTime now) {
   std::string problem = status.text();
+  if (options_.background && waiting_.front().background && is_evacuation(status)) {
+    return end(PlannedEnd::background, std::move(problem));
+  }
   // First: a tenant's webhook chooses the code, the causes and a part of the message.
   if (is_of_webhook(status)) return end(PlannedEnd::refused, std::move(problem));
   if (status.code == 404 || is_of_other_pod(status)) {
@@ -259,8 +270,8 @@ void PlanEvictions::try_again(std::string problem, Duration wanted, MonotonicTim
 }
 
 void PlanEvictions::end(PlannedEnd how, std::string problem) {
-  const bool decided = how == PlannedEnd::evicted || how == PlannedEnd::refused ||
-                       how == PlannedEnd::refused_by_budget;
+  const bool decided = how == PlannedEnd::evicted || how == PlannedEnd::background ||
+                       how == PlannedEnd::refused || how == PlannedEnd::refused_by_budget;
   if (lost_answer_ && how == PlannedEnd::gone) {
     how = PlannedEnd::evicted;
     problem = "the answer was lost, and the pod is gone or terminates: " + problem;
@@ -273,8 +284,7 @@ void PlanEvictions::end(PlannedEnd how, std::string problem) {
     failing_.clear();
   }
   // What may have been evicted counts as evicted in the rest of the plan.
-  held_ =
-      holds_ && dropped_why_.empty() && how != PlannedEnd::evicted && how != PlannedEnd::unknown;
+  held_ = holds_ && dropped_why_.empty() && !may_be_evicted(how);
   ended_.push_back({std::move(waiting_.front()), how, std::move(problem)});
   waiting_.pop_front();
   reserving_ = false;

@@ -36,10 +36,12 @@ struct PlannedEviction {
   std::string plugin;
   std::string reason;
   std::string destination = {};  // where room is booked for the replacement; empty: nowhere
+  bool background = false;       // a webhook may move the pod instead
 };
 
 enum class PlannedEnd : std::uint8_t {
   evicted,
+  background,         // a webhook moves the pod: see background_evictions.h
   gone,               // there is no such pod any more, or a later one has its name
   refused_by_budget,  // by a PodDisruptionBudget
   refused,            // the server forbids it or cannot process it
@@ -50,6 +52,8 @@ enum class PlannedEnd : std::uint8_t {
 };
 // "evicted", "refused-by-budget", ...
 [[nodiscard]] std::string_view to_string(PlannedEnd end);
+// Whether the pod leaves its node, or may.
+[[nodiscard]] bool may_be_evicted(PlannedEnd end);
 
 class PlanEvictions final : public RequestSource {
  public:
@@ -72,6 +76,7 @@ class PlanEvictions final : public RequestSource {
   struct Options {
     std::optional<std::int64_t> grace;                   // seconds; nothing: that of the pod
     Duration answer_longest = std::chrono::seconds(10);  // of one request
+    bool background = false;                             // webhooks may move pods
   };
   struct Ended {
     PlannedEviction eviction;

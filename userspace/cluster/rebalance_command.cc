@@ -8,6 +8,7 @@
 #include <random>
 #include <utility>
 
+#include "base/parse.h"
 #include "cli/pod_input.h"
 #include "intake/amounts.h"
 
@@ -40,6 +41,25 @@ Result<LeaseOptions> lease_options(const cli::RebalanceRunOptions& given,
       "longer than --leader-elect-retry-period");
 }
 
+// Whether evictions in the background are on.
+Result<bool> background_gate(std::string_view gates) {
+  bool background = false;
+  while (!gates.empty()) {
+    const std::string gate(next_field(gates, ','));
+    const std::size_t equals = gate.find('=');
+    const std::string name = gate.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : gate.substr(equals + 1);
+    if (name != "EvictionsInBackground") {
+      return error("--feature-gates: unrecognized feature gate: " + name);
+    }
+    if (value != "true" && value != "false") {
+      return error(fmt::format("--feature-gates: expected {}=true or {}=false", name, name));
+    }
+    background = value == "true";
+  }
+  return background;
+}
+
 std::string listen_address(const cli::RebalanceRunOptions& given) {
   if (given.port.find_first_not_of('0') == std::string::npos) return "";
   const std::string address = given.bind_address.empty() ? "0.0.0.0" : given.bind_address;
@@ -62,6 +82,7 @@ Result<RebalancerOptions> rebalancer_options(const cli::RebalanceOptions& given,
   TRY(checked_policy(options));
   options.listen = listen_address(given.run);
   options.metrics_page = !given.run.disable_metrics;
+  options.background = TRY(background_gate(given.run.feature_gates));
   options.ineffective = given.run.ineffective;
   // As the descheduler: a dry run needs no election.
   if (!given.run.leader_elect || given.dry_run) return options;

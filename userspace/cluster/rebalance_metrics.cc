@@ -35,6 +35,7 @@ void raise(Counter& counter, std::uint64_t value) {
 }
 
 const char* result_of(PlannedEnd end) {
+  if (end == PlannedEnd::background) return "background";
   return end == PlannedEnd::evicted ? "success" : "error";
 }
 

@@ -73,6 +73,7 @@ bool is_failure(PlannedEnd end) {
     case PlannedEnd::no_room:
     case PlannedEnd::failed: return true;
     case PlannedEnd::evicted:
+    case PlannedEnd::background:
     case PlannedEnd::unknown:
     case PlannedEnd::abandoned: return false;
   }
@@ -98,7 +99,8 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
       lister_(chances()),
       report_lister_(chances()),
       evictions_(
-          {grace_of(options.policy_file, options.policy), eviction_longest(options.lease)},
+          {grace_of(options.policy_file, options.policy), eviction_longest(options.lease),
+           options.background},
           [this] { return leads(); }, chances(),
           [this](const PlannedEviction& each, MonotonicTime) { return reserve(each); }),
       events_(options.identity, wall_seconds, chances(), kEventRate),
@@ -268,6 +270,7 @@ void Rebalancer::plan() {
   } else if (placeholder_) {
     drop_placeholders(snapshot, *placeholder_);
   }
+  if (options_.background) background_.mark(snapshot, clock_.now());
   if (uses_reports_) reports_.add_to(snapshot);
   auto policy = read_policy(options_.policy_file, options_.policy, options_.compat,
                             &snapshot.priority_classes);
@@ -323,16 +326,16 @@ void Rebalancer::forget_move(const PodTarget& pod) {
 
 void Rebalancer::remember_end(const PlanEvictions::Ended& ended) {
   const PodTarget& pod = ended.eviction.pod;
-  const bool may_be_evicted = ended.end == PlannedEnd::evicted || ended.end == PlannedEnd::unknown;
   const std::string refusal = ended.problem.empty() ? "refused" : ended.problem;
-  if (cycle_) cycle_->ended(pod.uid, may_be_evicted ? "" : refusal);
+  if (cycle_) cycle_->ended(pod.uid, may_be_evicted(ended.end) ? "" : refusal);
   // What may have been evicted counts for the pacing, too.
-  if (!may_be_evicted) forget_move(pod);
+  if (!may_be_evicted(ended.end)) forget_move(pod);
   switch (ended.end) {
     case PlannedEnd::refused:
     case PlannedEnd::gone: return refused_.add(pod.uid, refusal, true, clock_.now());
     case PlannedEnd::failed:
     case PlannedEnd::unknown: return refused_.add(pod.uid, refusal, ended.is_of_pod, clock_.now());
+    case PlannedEnd::background: return background_.assume(pod.uid, clock_.now());
     // It may be possible in the next cycle.
     case PlannedEnd::no_room:
     case PlannedEnd::refused_by_budget:

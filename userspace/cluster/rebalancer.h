@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "cluster/background_evictions.h"
 #include "cluster/cycle_plan.h"
 #include "cluster/event_series.h"
 #include "cluster/leader_election.h"
@@ -39,6 +40,7 @@ struct RebalancerOptions {
   std::string compat;       // "upstream", "fixed"; empty: as the policy has it
   Duration interval{};      // from the begin of a plan to that of the next; 0: one plan
   bool dry_run = false;
+  bool background = false;                 // webhooks may move pods (EvictionsInBackground)
   std::optional<LeaseOptions> lease;       // nothing: without election; REQUIRES: an interval
   std::string identity;                    // of this process, in Events
   std::string listen;                      // IP address and port of the pages; empty: none
@@ -150,6 +152,7 @@ class Rebalancer {
   std::optional<CyclePlan> cycle_;  // while it is carried out
   std::string cycle_problem_;       // of the last cycle; empty: none
   RefusedPods refused_;
+  BackgroundEvictions background_;
   rebalance::MoveHistory history_;
   PlanCounts counts_;
   RebalanceMetrics metrics_;

@@ -70,7 +70,7 @@ ReservedRoom ReservationController::reserve(const PlannedEviction& eviction,
 
 void ReservationController::ended(const PlanEvictions::Ended& ended) {
   const std::string& uid = ended.eviction.pod.uid;
-  if (ended.end == PlannedEnd::evicted || ended.end == PlannedEnd::unknown) {
+  if (may_be_evicted(ended.end)) {
     return placeholders_.expect_replacement(uid);
   }
   placeholders_.release(uid, "the pod was not evicted", clock_.now());

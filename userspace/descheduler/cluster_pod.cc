@@ -17,6 +17,8 @@ using text::JsonValue;
 
 constexpr std::string_view kEvict = "descheduler.alpha.kubernetes.io/evict";
 constexpr std::string_view kPreferNoEviction = "descheduler.alpha.kubernetes.io/prefer-no-eviction";
+constexpr std::string_view kBackground = "descheduler.alpha.kubernetes.io/request-evict-only";
+constexpr std::string_view kInProgress = "descheduler.alpha.kubernetes.io/eviction-in-progress";
 constexpr std::string_view kMirror = "kubernetes.io/config.mirror";
 constexpr std::string_view kSource = "kubernetes.io/config.source";
 
@@ -36,6 +38,8 @@ Result<void> read_pod_annotations(const JsonValue& annotations, ClusterPod& pod)
       pod.evict_refused = word && *word == "false";
     }
     if (key == kPreferNoEviction) pod.prefer_no_eviction = true;
+    if (key == kBackground) pod.background_allowed = true;
+    if (key == kInProgress) pod.background_in_progress = true;
     if (key == kMirror) pod.mirror = true;
     if (key == kSource) {
       pod.static_pod = (value.is_null() ? std::string_view() : TRY(value.string())) != "api";

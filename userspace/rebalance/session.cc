@@ -56,6 +56,15 @@ EvictionCounts::EvictionCounts(const Policy& policy, const ClusterView& view)
   for (const DisruptionBudget& each : view.snapshot().budgets) {
     allowed_.push_back(each.disruptions_allowed);
   }
+  for (const ClusterPod& each : view.snapshot().pods) {
+    if (each.evicted_in_background) count(each);
+  }
+}
+
+void EvictionCounts::count(const ClusterPod& pod) {
+  ++total_;
+  if (policy_.evictions_per_node && !pod.node.empty()) ++by_node_[pod.node];
+  if (policy_.evictions_per_namespace) ++by_namespace_[pod.pod_namespace];
 }
 
 // pkg/registry/core/pod/storage/eviction.go: pods that are pending, terminating or have ended need
@@ -92,6 +101,8 @@ EvictResult EvictionCounts::evict(PodIndex index, std::string& refusal) {
         "Pod " + std::string(pod.pod_namespace) + "/" + std::string(pod.name) + " is missing UID";
     return EvictResult::refused;
   }
+  // It counts already.
+  if (pod.evicted_in_background) return EvictResult::evicted;
   if (reached(policy_.evictions_total, total_)) return EvictResult::total_limit;
   if (!pod.node.empty() && reached(policy_.evictions_per_node, by_node_, pod.node)) {
     return EvictResult::node_limit;
@@ -101,9 +112,7 @@ EvictResult EvictionCounts::evict(PodIndex index, std::string& refusal) {
   }
   refusal = api_refusal(index);
   if (!refusal.empty()) return EvictResult::refused;
-  ++total_;
-  if (policy_.evictions_per_node && !pod.node.empty()) ++by_node_[pod.node];
-  if (policy_.evictions_per_namespace) ++by_namespace_[pod.pod_namespace];
+  count(pod);
   evicted_[index] = true;
   return EvictResult::evicted;
 }

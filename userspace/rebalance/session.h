@@ -40,6 +40,7 @@ class EvictionCounts {
 
  private:
   [[nodiscard]] std::string api_refusal(PodIndex pod);
+  void count(const ClusterPod& pod);
 
   const Policy& policy_;
   const ClusterView& view_;

@@ -140,6 +140,10 @@ struct ClusterPod {
   bool evict_annotation = false;           // with any value
   bool evict_refused = false;              // its value is "false"
   bool prefer_no_eviction = false;
+  // A webhook may move it instead of its eviction, and does so now, by its annotations.
+  bool background_allowed = false;
+  bool background_in_progress = false;
+  bool evicted_in_background = false;  // its eviction was requested, and counts in the limits
   bool mirror = false;
   bool static_pod = false;
   std::string_view refused;  // what the API server answered to its eviction lately; empty: nothing

@@ -11,7 +11,7 @@ set -euo pipefail
 build=(
   bpftool ca-certificates ccache clang-19 cmake g++ libbpf-dev libcairo2-dev libcgroup-dev
   libcli11-dev libcurl4-openssl-dev libelf-dev libfmt-dev libncurses-dev
-  libnghttp2-dev libprotobuf-dev libsimdjson-dev libspdlog-dev
+  libnghttp2-dev libprotobuf-dev libsimdjson-dev libspdlog-dev libssl-dev
   libsystemd-dev libyaml-cpp-dev libzstd-dev llvm-19 mold ninja-build pkg-config prometheus-cpp-dev
   protobuf-compiler zlib1g-dev
 )

@@ -79,6 +79,8 @@ void describe_ineffective(CLI::App& command, RebalanceRunOptions& run, CLI::Opti
       "--otel-service-name",
       "--otel-trace-namespace",
       "--otel-sample-rate",
+      "--cert-dir",
+      "--http2-max-streams-per-connection",
   };
   for (const std::string name : kNames) {
     const std::string shown = name.substr(0, name.find(','));
@@ -90,7 +92,9 @@ void describe_ineffective(CLI::App& command, RebalanceRunOptions& run, CLI::Opti
         ->group(kClusterGroup)
         ->excludes(files);
   }
-  for (const std::string name : {"--otel-fallback-no-op-on-error", "--enable-http2"}) {
+  for (const std::string name :
+       {"--otel-fallback-no-op-on-error", "--enable-http2", "--disable-http2-serving",
+        "--permit-address-sharing", "--permit-port-sharing"}) {
     command
         .add_flag_function(
             name, [&run, name](std::int64_t) { run.ineffective.push_back(name); },
@@ -116,7 +120,7 @@ void describe_server(CLI::App& command, RebalanceRunOptions& run, CLI::Option* f
   CLI::Option* const port = command
                                 .add_option("--secure-port", run.port,
                                             "Port of /metrics, /healthz, /livez and /readyz, over "
-                                            "HTTP without TLS (default: 0, none)")
+                                            "HTTPS (default: 0, none)")
                                 ->option_text("PORT")
                                 ->check(CLI::Range(std::uint64_t{0}, kPortMax))
                                 ->group(kClusterGroup)
@@ -127,6 +131,23 @@ void describe_server(CLI::App& command, RebalanceRunOptions& run, CLI::Option* f
       ->option_text("ADDRESS")
       ->group(kClusterGroup)
       ->needs(port);
+  const auto add = [&](const char* name, std::string& value, const char* form, const char* help) {
+    return command.add_option(name, value, help)
+        ->option_text(form)
+        ->group(kClusterGroup)
+        ->needs(port);
+  };
+  CLI::Option* const certificate =
+      add("--tls-cert-file", run.certificate, "FILE",
+          "Certificate of that port, PEM, with its chain; read again when it changes (default: one "
+          "that signs itself)");
+  CLI::Option* const key = add("--tls-private-key-file", run.key, "FILE", "Its private key, PEM");
+  certificate->needs(key);
+  key->needs(certificate);
+  add("--tls-min-version", run.tls_version, "VERSION", "VersionTLS12 (default) or VersionTLS13")
+      ->check(CLI::IsMember({"VersionTLS12", "VersionTLS13"}));
+  add("--tls-cipher-suites", run.cipher_suites, "NAME,...",
+      "Cipher suites of TLS 1.2, by IANA's names (default: those of OpenSSL)");
   command
       .add_option("--feature-gates", run.feature_gates,
                   "EvictionsInBackground=true: if a webhook answers that it moves a pod by itself, "

@@ -82,6 +82,9 @@ Result<RebalancerOptions> rebalancer_options(const cli::RebalanceOptions& given,
   TRY(checked_policy(options));
   options.listen = listen_address(given.run);
   options.metrics_page = !given.run.disable_metrics;
+  options.tls = {given.run.certificate, given.run.key, given.run.tls_version,
+                 given.run.cipher_suites};
+  if (!options.listen.empty()) TRY(TlsPages::create(options.tls));
   options.background = TRY(background_gate(given.run.feature_gates));
   options.ineffective = given.run.ineffective;
   // As the descheduler: a dry run needs no election.

@@ -2,8 +2,6 @@
 #include "cluster/rebalancer.h"
 
 #include <fmt/format.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,9 +9,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/boottime_clock.h"
 #include "cluster/rebalance_policy.h"
-#include "exports/metrics_server.h"
 
 namespace forestall::cluster {
 namespace {
@@ -27,11 +23,6 @@ constexpr std::size_t kReportsMin = 6;
 constexpr int kReportsLate = 4;
 // Between two attempts to write what waits for room in the log.
 constexpr Duration kLogInterval = std::chrono::milliseconds(10);
-// A step shows the probes that the process works.
-constexpr Duration kStepLongest = RebalanceMetrics::kBeatLongest / 4;
-// An eviction that was sent, and what became of its pod. Less than terminationGracePeriodSeconds in
-// scripts/deploy/kubernetes/rebalancer/deployment.yaml.
-constexpr Duration kWithdrawalLongest = std::chrono::seconds(25);
 // An Event for each eviction of a large plan.
 constexpr EventSeries::Rate kEventRate{.burst = 1000, .per_new = std::chrono::milliseconds(100)};
 
@@ -547,54 +538,6 @@ Result<void> Rebalancer::withdraw(Duration longest) {
     }
     TRY(client_->wait({}, std::max(next - now, Duration::zero())));
   }
-}
-
-namespace {
-
-Result<std::unique_ptr<exports::MetricsServer>> serve(const RebalancerOptions& options,
-                                                      const RebalanceMetrics& metrics) {
-  if (options.listen.empty()) return std::unique_ptr<exports::MetricsServer>();
-  return exports::MetricsServer::start(
-      options.listen, [&metrics, page = options.metrics_page](const exports::HttpRequest& request) {
-        return metrics.page(request, page, SystemClock().now());
-      });
-}
-
-}  // namespace
-
-Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log, int stop_fd) {
-  const BoottimeClock clock;
-  const auto rebalancer = TRY(Rebalancer::create(options, clock, log));
-  log.write(LogLevel::info, LogLine("start")
-                                .field("server", options.access.server)
-                                .field("policy", options.policy_file)
-                                .field("dry_run", options.dry_run)
-                                .field("identity", options.identity));
-  for (const std::string& each : options.ineffective) {
-    log.write(LogLevel::info, LogLine("option").field("name", each).field("effect", "none"));
-  }
-  if (!options.listen.empty()) {
-    log.write(LogLevel::warning, LogLine("pages")
-                                     .field("address", options.listen)
-                                     .field("problem", "HTTP without TLS")
-                                     .field("remedy", "probes and scrapers need the scheme HTTP"));
-  }
-  const auto server = TRY(serve(options, rebalancer->metrics()));
-  signalfd_siginfo received{};
-  while (!rebalancer->finished() &&
-         ::read(stop_fd, &received, sizeof received) != sizeof received) {
-    TRY(rebalancer->step(stop_fd, kStepLongest));
-  }
-  log.write(LogLevel::info, LogLine("stop"));
-  if (const auto ended = rebalancer->withdraw(kWithdrawalLongest); !ended) {
-    log.write(
-        LogLevel::warning,
-        LogLine("stop")
-            .field("problem", ended.error().text())
-            .field("effect", "the Lease may stay until it expires, and Events may be missing"));
-  }
-  if (options.interval == Duration::zero()) return rebalancer->outcome();
-  return {};
 }
 
 }  // namespace forestall::cluster

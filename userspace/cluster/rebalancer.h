@@ -26,6 +26,7 @@
 #include "cluster/request_sender.h"
 #include "cluster/reservation_controller.h"
 #include "cluster/snapshot_lister.h"
+#include "cluster/tls_pages.h"
 #include "exports/log.h"
 #include "kubernetes/http_client.h"
 #include "rebalance/plan.h"
@@ -45,6 +46,7 @@ struct RebalancerOptions {
   std::string identity;                    // of this process, in Events
   std::string listen;                      // IP address and port of the pages; empty: none
   bool metrics_page = true;                // besides those of the probes
+  TlsOptions tls{};                        // of the pages
   std::vector<std::string> ineffective{};  // options without an effect, for the log
 };
 

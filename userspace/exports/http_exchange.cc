@@ -119,11 +119,21 @@ std::string http_answer(std::string_view request, bool from_here, const HttpPage
   return text;
 }
 
-HttpExchange::HttpExchange(UniqueFd fd, MonotonicTime deadline)
-    : fd_(std::move(fd)), deadline_(deadline), from_here_(is_here(fd_.get())) {}
+HttpExchange::HttpExchange(UniqueFd fd, MonotonicTime deadline,
+                           std::unique_ptr<HttpTransport> transport)
+    : fd_(std::move(fd)),
+      transport_(std::move(transport)),
+      deadline_(deadline),
+      from_here_(is_here(fd_.get())) {}
 
 short HttpExchange::events() const {
+  const short wanted = transport_ ? transport_->awaits() : short{0};
+  if (wanted != 0) return wanted;
   return answer_.empty() ? POLLIN : POLLOUT;
+}
+
+ssize_t HttpExchange::read_some(std::span<char> out) {
+  return transport_ ? transport_->receive(out) : recv(fd_.get(), out.data(), out.size(), 0);
 }
 
 bool HttpExchange::advance(const HttpPages& pages) {
@@ -133,10 +143,12 @@ bool HttpExchange::advance(const HttpPages& pages) {
 
 bool HttpExchange::receive(const HttpPages& pages) {
   std::array<char, 2048> part;
-  const ssize_t n = recv(fd_.get(), part.data(), part.size(), 0);
-  if (n < 0) return would_wait();
-  if (n == 0) return false;  // the client closed the connection
-  request_.append(part.data(), static_cast<std::size_t>(n));
+  do {
+    const ssize_t n = read_some(part);
+    if (n < 0) return would_wait();
+    if (n == 0) return false;  // the client closed the connection
+    request_.append(part.data(), static_cast<std::size_t>(n));
+  } while (has_buffered() && request_.size() <= kRequestMax);
   if (request_.find(kEndOfHead) != std::string::npos) {
     answer_ = http_answer(request_, from_here_, pages, rest_);
   } else if (request_.size() > kRequestMax) {
@@ -150,7 +162,9 @@ bool HttpExchange::receive(const HttpPages& pages) {
 
 bool HttpExchange::send_on() {
   while (sent_ < answer_.size()) {
-    const ssize_t n = send(fd_.get(), answer_.data() + sent_, answer_.size() - sent_, MSG_NOSIGNAL);
+    const std::string_view rest = std::string_view(answer_).substr(sent_);
+    const ssize_t n = transport_ ? transport_->send(rest)
+                                 : send(fd_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
     if (n < 0) return would_wait();
     sent_ += static_cast<std::size_t>(n);
   }
@@ -158,9 +172,10 @@ bool HttpExchange::send_on() {
   answer_ = std::string();
   rest_.held.reset();
   if (rest_.follow) {
-    rest_.follow(std::move(fd_));
+    if (!transport_) rest_.follow(std::move(fd_));
     return false;
   }
+  if (transport_) transport_->finish();
   // Closing with unread input would reset the connection, and the client could lose the end of the
   // answer; so the client must close first.
   shutdown(fd_.get(), SHUT_WR);
@@ -170,9 +185,12 @@ bool HttpExchange::send_on() {
 bool HttpExchange::discard() {
   // One part at a time, so that a client with unlimited input does not starve the others.
   std::array<char, 2048> part;
-  const ssize_t n = recv(fd_.get(), part.data(), part.size(), 0);
-  if (n < 0) return would_wait();
-  return n > 0;
+  do {
+    const ssize_t n = read_some(part);
+    if (n < 0) return would_wait();
+    if (n == 0) return false;
+  } while (has_buffered());
+  return true;
 }
 
 }  // namespace forestall::exports

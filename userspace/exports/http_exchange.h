@@ -3,9 +3,12 @@
 // scraper uses: a request line, header fields, no body; the answer ends the connection.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -49,13 +52,37 @@ using HttpPages = std::function<HttpAnswer(const HttpRequest& request)>;
 [[nodiscard]] std::string http_answer(std::string_view request, bool from_here,
                                       const HttpPages& pages, HttpAnswer& rest);
 
+// How an exchange reads and writes a connected, non-blocking socket, if not as it is: with TLS.
+class HttpTransport {
+ public:
+  HttpTransport() = default;
+  HttpTransport(const HttpTransport&) = delete;
+  HttpTransport& operator=(const HttpTransport&) = delete;
+  virtual ~HttpTransport() = default;
+
+  // As recv() and send(): how many bytes; 0 at the end of the input; -1 and errno, of which EAGAIN
+  // means that the socket must become ready for awaits().
+  [[nodiscard]] virtual ssize_t receive(std::span<char> out) = 0;
+  [[nodiscard]] virtual ssize_t send(std::string_view bytes) = 0;
+  // Events of poll(); 0: those that the exchange needs.
+  [[nodiscard]] virtual short awaits() const = 0;
+  // Whether receive() has bytes that the socket does not show any more.
+  [[nodiscard]] virtual bool has_buffered() const = 0;
+  // No send() follows.
+  virtual void finish() = 0;
+};
+// Of a new connection, which outlives it; null: the connection is closed.
+using HttpTransports = std::function<std::unique_ptr<HttpTransport>(int fd)>;
+
 // Thread rule: one thread.
 class HttpExchange {
  public:
   static constexpr std::size_t kRequestMax = 8192;
 
-  // `fd` is a connected, non-blocking socket.
-  HttpExchange(UniqueFd fd, MonotonicTime deadline);
+  // `fd` is a connected, non-blocking socket. `transport`: null: none. With one, answers that are
+  // continued by others (`follow`) are not possible.
+  HttpExchange(UniqueFd fd, MonotonicTime deadline,
+               std::unique_ptr<HttpTransport> transport = nullptr);
 
   [[nodiscard]] int fd() const { return fd_.get(); }
   // When to give up, in any state.
@@ -71,8 +98,11 @@ class HttpExchange {
   bool receive(const HttpPages& pages);
   bool send_on();
   bool discard();
+  [[nodiscard]] ssize_t read_some(std::span<char> out);
+  [[nodiscard]] bool has_buffered() const { return transport_ && transport_->has_buffered(); }
 
   UniqueFd fd_;
+  std::unique_ptr<HttpTransport> transport_;
   MonotonicTime deadline_;
   std::string request_;
   std::string answer_;  // empty: not computed yet, or completely sent

@@ -114,7 +114,8 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const std::string& a
 }
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const std::string& address,
-                                                            HttpPages given) {
+                                                            HttpPages given,
+                                                            HttpTransports transports) {
   auto listening = listen_at(address);
   if (!listening.ok()) return listening.error().in("metrics at " + address);
   UniqueFd stop(eventfd(0, EFD_CLOEXEC));
@@ -126,16 +127,20 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const std::string& a
     }
     return given(request);
   };
-  std::unique_ptr<MetricsServer> server(
-      new MetricsServer(std::move(*listening), std::move(stop), std::move(pages)));
+  std::unique_ptr<MetricsServer> server(new MetricsServer(std::move(*listening), std::move(stop),
+                                                          std::move(pages), std::move(transports)));
   const base::BlockedSignals blocked;
   server->thread_ = TRY(start_thread("forestall-http", [made = server.get()] { made->serve(); }));
   pthread_setname_np(server->thread_.native_handle(), "forestall-http");
   return server;
 }
 
-MetricsServer::MetricsServer(UniqueFd listening, UniqueFd stop, HttpPages pages)
-    : listening_(std::move(listening)), stop_(std::move(stop)), pages_(std::move(pages)) {}
+MetricsServer::MetricsServer(UniqueFd listening, UniqueFd stop, HttpPages pages,
+                             HttpTransports transports)
+    : listening_(std::move(listening)),
+      stop_(std::move(stop)),
+      pages_(std::move(pages)),
+      transports_(std::move(transports)) {}
 
 MetricsServer::~MetricsServer() {
   eventfd_write(stop_.get(), 1);
@@ -195,8 +200,11 @@ void MetricsServer::accept_all(MonotonicTime now) {
     UniqueFd client(accept4(listening_.get(), reinterpret_cast<sockaddr*>(&peer), &size,
                             SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (client) {
+      auto transport = transports_ ? transports_(client.get()) : nullptr;
+      if (transports_ && !transport) continue;
       if (clients_.size() == kConnectionsMax) drop_one();
-      clients_.push_back({HttpExchange(std::move(client), now + kPatience), peer_address(peer)});
+      clients_.push_back({HttpExchange(std::move(client), now + kPatience, std::move(transport)),
+                          peer_address(peer)});
       // Many requests arrive with the connection: those are answered before others can drop it.
       if (!clients_.back().exchange.advance(pages_)) clients_.pop_back();
       continue;

@@ -42,8 +42,9 @@ class MetricsServer {
   static Result<std::unique_ptr<MetricsServer>> start(const std::string& address,
                                                       const Metrics& metrics,
                                                       HttpPages more = nullptr);
-  // With these pages only.
-  static Result<std::unique_ptr<MetricsServer>> start(const std::string& address, HttpPages pages);
+  // With these pages only. `transports`: called by the server's thread; null: none, plain HTTP.
+  static Result<std::unique_ptr<MetricsServer>> start(const std::string& address, HttpPages pages,
+                                                      HttpTransports transports = nullptr);
   MetricsServer(const MetricsServer&) = delete;
   // Ends the thread without waiting for clients.
   ~MetricsServer();
@@ -51,7 +52,7 @@ class MetricsServer {
   [[nodiscard]] std::uint16_t port() const;
 
  private:
-  MetricsServer(UniqueFd listening, UniqueFd stop, HttpPages pages);
+  MetricsServer(UniqueFd listening, UniqueFd stop, HttpPages pages, HttpTransports transports);
   void serve();
   struct Client {
     HttpExchange exchange;
@@ -65,6 +66,7 @@ class MetricsServer {
   const UniqueFd listening_;
   const UniqueFd stop_;
   const HttpPages pages_;
+  const HttpTransports transports_;
   // The thread's.
   std::vector<Client> clients_;              // in the order of their connections
   std::vector<std::size_t> ready_;           // indices into them, ascending

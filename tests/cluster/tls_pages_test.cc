@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/tls_pages.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "exports/metrics_server.h"
+#include "support/manual_clock.h"
+#include "support/temp_tree.h"
+
+namespace forestall::cluster {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct Freed {
+  void operator()(SSL_CTX* each) const { SSL_CTX_free(each); }
+  void operator()(SSL* each) const { SSL_free(each); }
+  void operator()(EVP_PKEY* each) const { EVP_PKEY_free(each); }
+  void operator()(X509* each) const { X509_free(each); }
+};
+
+// A certificate with this name and its key, in two files.
+void write_pair(const std::string& directory, const std::string& name) {
+  const std::unique_ptr<EVP_PKEY, Freed> key(EVP_EC_gen("P-256"));
+  const std::unique_ptr<X509, Freed> made(X509_new());
+  X509_gmtime_adj(X509_getm_notBefore(made.get()), 0);
+  X509_gmtime_adj(X509_getm_notAfter(made.get()), 3600);
+  X509_NAME_add_entry_by_txt(X509_get_subject_name(made.get()), "CN", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
+  X509_set_pubkey(made.get(), key.get());
+  X509_sign(made.get(), key.get(), EVP_sha256());
+  const auto write = [&](const char* file, auto put) {
+    FILE* const out = std::fopen((directory + "/" + file).c_str(), "w");
+    ASSERT_NE(out, nullptr);
+    put(out);
+    std::fclose(out);
+  };
+  write("cert", [&](FILE* out) { PEM_write_X509(out, made.get()); });
+  write("key", [&](FILE* out) {
+    PEM_write_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+  });
+}
+
+UniqueFd connected_to(std::uint16_t port) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
+struct Got {
+  std::string name;  // of the server's certificate
+  std::string text;  // the whole answer; empty: no handshake
+};
+
+class TlsPagesTest : public ::testing::Test {
+ protected:
+  void serve(TlsOptions options, std::size_t bytes = 3) {
+    auto pages = TlsPages::create(std::move(options));
+    ASSERT_TRUE(pages) << pages.error().text();
+    server_.reset();
+    server_ = exports::MetricsServer::start(
+                  "127.0.0.1:0",
+                  [bytes](const exports::HttpRequest& request) {
+                    return exports::HttpAnswer{request.path == "/metrics" ? 200 : 404,
+                                               exports::kPlainType, std::string(bytes, 'x')};
+                  },
+                  [this, tls = *pages](int fd) { return tls->transport(fd, clock_.now()); })
+                  .value();
+  }
+  Got get(const std::string& request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+          int max_version = TLS1_3_VERSION) {
+    const std::unique_ptr<SSL_CTX, Freed> context(SSL_CTX_new(TLS_client_method()));
+    SSL_CTX_set_max_proto_version(context.get(), max_version);
+    const UniqueFd fd = connected_to(server_->port());
+    const std::unique_ptr<SSL, Freed> connection(SSL_new(context.get()));
+    SSL_set_fd(connection.get(), fd.get());
+    if (SSL_connect(connection.get()) != 1) return {};
+    Got got;
+    const std::unique_ptr<X509, Freed> peer(SSL_get1_peer_certificate(connection.get()));
+    std::array<char, 64> name{};
+    X509_NAME_get_text_by_NID(X509_get_subject_name(peer.get()), NID_commonName, name.data(),
+                              name.size());
+    got.name = name.data();
+    EXPECT_GT(SSL_write(connection.get(), request.data(), static_cast<int>(request.size())), 0);
+    std::array<char, 1000> part{};
+    for (int n = 0; (n = SSL_read(connection.get(), part.data(), part.size())) > 0;) {
+      got.text.append(part.data(), static_cast<std::size_t>(n));
+    }
+    EXPECT_EQ(SSL_get_shutdown(connection.get()) & SSL_RECEIVED_SHUTDOWN, SSL_RECEIVED_SHUTDOWN)
+        << "the answer is not cut";
+    return got;
+  }
+
+  test::ManualClock clock_;
+  std::unique_ptr<exports::MetricsServer> server_;
+};
+
+TEST_F(TlsPagesTest, ACertificateThatSignsItselfServes) {
+  serve({});
+  const Got got = get();
+  EXPECT_EQ(got.name, "forestall-rebalance");
+  EXPECT_THAT(got.text, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(got.text, EndsWith("\r\n\r\nxxx"));
+  EXPECT_THAT(get("GET /other HTTP/1.1\r\n\r\n").text, StartsWith("HTTP/1.1 404"));
+}
+
+// More than the socket's buffers and than a record of TLS take.
+TEST_F(TlsPagesTest, ALongAnswerIsWhole) {
+  constexpr std::size_t kLong = 5'000'000;
+  serve({}, kLong);
+  const std::string text = get().text;
+  EXPECT_EQ(text.size() - text.find("\r\n\r\n") - 4, kLong);
+}
+
+// One record has more than the server reads at once.
+TEST_F(TlsPagesTest, ALongRequestIsRead) {
+  serve({});
+  const std::string field = "X: " + std::string(7000, 'y') + "\r\n";
+  EXPECT_THAT(get("GET /metrics HTTP/1.1\r\n" + field + "\r\n").text, StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(get("GET /metrics HTTP/1.1\r\n" + field + field + "\r\n").text,
+              StartsWith("HTTP/1.1 431"));
+}
+
+TEST_F(TlsPagesTest, PlainHttpGetsNoPage) {
+  serve({}, 3);
+  const UniqueFd fd = connected_to(server_->port());
+  const std::string request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  ASSERT_EQ(send(fd.get(), request.data(), request.size(), 0),
+            static_cast<ssize_t>(request.size()));
+  std::string text;
+  std::array<char, 1000> part{};
+  for (ssize_t n = 0; (n = recv(fd.get(), part.data(), part.size(), 0)) > 0;) {
+    text.append(part.data(), static_cast<std::size_t>(n));
+  }
+  EXPECT_EQ(text.find("HTTP/1.1 200"), std::string::npos);
+  EXPECT_THAT(get().text, HasSubstr("200 OK")) << "the next client is served";
+}
+
+TEST_F(TlsPagesTest, ChangedFilesCountAfterAMinute) {
+  const test::TempTree tree;
+  const std::string directory = tree.path().string();
+  write_pair(directory, "first");
+  serve({.certificate = directory + "/cert", .key = directory + "/key"});
+  EXPECT_EQ(get().name, "first");
+  write_pair(directory, "second");
+  EXPECT_EQ(get().name, "first");
+  clock_.advance(TlsPages::kCheckInterval);
+  EXPECT_EQ(get().name, "second");
+  // A pair that is being replaced does not belong together.
+  std::filesystem::rename(directory + "/cert", directory + "/kept");
+  write_pair(directory, "third");
+  std::filesystem::rename(directory + "/kept", directory + "/cert");
+  clock_.advance(TlsPages::kCheckInterval);
+  EXPECT_EQ(get().name, "second");
+}
+
+TEST_F(TlsPagesTest, AnOldVersionIsRefused) {
+  serve({.certificate = "", .key = "", .min_version = "VersionTLS13"});
+  EXPECT_EQ(get("GET /metrics HTTP/1.1\r\n\r\n", TLS1_2_VERSION).text, "");
+  EXPECT_THAT(get().text, HasSubstr("200 OK"));
+  serve({.certificate = "",
+         .key = "",
+         .min_version = "",
+         .cipher_suites = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"});
+  EXPECT_THAT(get("GET /metrics HTTP/1.1\r\n\r\n", TLS1_2_VERSION).text, HasSubstr("200 OK"));
+}
+
+TEST_F(TlsPagesTest, RefusesWhatItCannotUse) {
+  const test::TempTree tree;
+  const std::string directory = tree.path().string();
+  write_pair(directory, "name");
+  const std::string cert = directory + "/cert";
+  const std::string key = directory + "/key";
+  const auto problem = [](TlsOptions options) {
+    const auto pages = TlsPages::create(std::move(options));
+    return pages ? "" : pages.error().text();
+  };
+  EXPECT_EQ(problem({.certificate = cert, .key = key}), "");
+  EXPECT_THAT(problem({.certificate = cert, .key = ""}), HasSubstr("need each other"));
+  EXPECT_THAT(problem({.certificate = directory + "/none", .key = key}),
+              HasSubstr("--tls-cert-file"));
+  EXPECT_THAT(problem({.certificate = cert, .key = cert}), HasSubstr("--tls-private-key-file"));
+  EXPECT_THAT(problem({.certificate = "", .key = "", .min_version = "VersionTLS10"}),
+              HasSubstr("VersionTLS10"));
+  EXPECT_THAT(
+      problem({.certificate = "", .key = "", .min_version = "", .cipher_suites = "TLS_FOO"}),
+      HasSubstr("no cipher suite 'TLS_FOO'"));
+}
+
+}  // namespace
+}  // namespace forestall::cluster

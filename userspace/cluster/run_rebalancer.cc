@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+
+#include "base/boottime_clock.h"
+#include "cluster/rebalancer.h"
+#include "exports/metrics_server.h"
+
+namespace forestall::cluster {
+namespace {
+
+using exports::LogLevel;
+using exports::LogLine;
+
+// A step shows the probes that the process works.
+constexpr Duration kStepLongest = RebalanceMetrics::kBeatLongest / 4;
+// An eviction that was sent, and what became of its pod. Less than terminationGracePeriodSeconds in
+// scripts/deploy/kubernetes/rebalancer/deployment.yaml.
+constexpr Duration kWithdrawLongest = std::chrono::seconds(25);
+
+Result<std::unique_ptr<exports::MetricsServer>> serve(const RebalancerOptions& options,
+                                                      const RebalanceMetrics& metrics) {
+  if (options.listen.empty()) return std::unique_ptr<exports::MetricsServer>();
+  const std::shared_ptr<TlsPages> tls = TRY(TlsPages::create(options.tls));
+  return exports::MetricsServer::start(
+      options.listen,
+      [&metrics, page = options.metrics_page](const exports::HttpRequest& request) {
+        return metrics.page(request, page, SystemClock().now());
+      },
+      [tls](int fd) { return tls->transport(fd, SystemClock().now()); });
+}
+
+void log_start(const RebalancerOptions& options, exports::Log& log) {
+  log.write(LogLevel::info, LogLine("start")
+                                .field("server", options.access.server)
+                                .field("policy", options.policy_file)
+                                .field("dry_run", options.dry_run)
+                                .field("identity", options.identity));
+  for (const std::string& each : options.ineffective) {
+    log.write(LogLevel::info, LogLine("option").field("name", each).field("effect", "none"));
+  }
+  if (options.listen.empty()) return;
+  const bool own = options.tls.certificate.empty();
+  log.write(LogLevel::info,
+            LogLine("pages")
+                .field("address", options.listen)
+                .field("certificate", own ? "signs itself" : options.tls.certificate));
+}
+
+}  // namespace
+
+Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log, int stop_fd) {
+  const BoottimeClock clock;
+  const auto rebalancer = TRY(Rebalancer::create(options, clock, log));
+  log_start(options, log);
+  const auto server = TRY(serve(options, rebalancer->metrics()));
+  signalfd_siginfo received{};
+  while (!rebalancer->finished() &&
+         ::read(stop_fd, &received, sizeof received) != sizeof received) {
+    TRY(rebalancer->step(stop_fd, kStepLongest));
+  }
+  log.write(LogLevel::info, LogLine("stop"));
+  if (const auto ended = rebalancer->withdraw(kWithdrawLongest); !ended) {
+    log.write(
+        LogLevel::warning,
+        LogLine("stop")
+            .field("problem", ended.error().text())
+            .field("effect", "the Lease may stay until it expires, and Events may be missing"));
+  }
+  if (options.interval == Duration::zero()) return rebalancer->outcome();
+  return {};
+}
+
+}  // namespace forestall::cluster

@@ -335,6 +335,29 @@ TEST_F(PlaceholderPodsTest, ALeftoverIsGoneBeforeItsNameIsUsedAgain) {
   EXPECT_EQ(play(201, placeholder_text("p1", "")), "POST");
 }
 
+// Eight attempts with growing delays take minutes: the plan must not wait for them.
+TEST_F(PlaceholderPodsTest, ARoomIsRefusedWhileARemovalFails) {
+  hold();
+  placeholders_.release("uid-a", "the pod was not evicted", now_);
+  const MonotonicTime released = now_;
+  begin_other("n2");
+  while (placeholders_.find("uid-c")->state == RoomState::waiting) {
+    const std::string request = play(500);
+    ASSERT_TRUE(request == "DELETE/placeholder-uid-a" || request.empty()) << request;
+    ASSERT_LE(now_, released + PlaceholderPods::kRemovalLongest);
+  }
+  EXPECT_EQ(now_, released + PlaceholderPods::kRemovalLongest);
+  EXPECT_THAT(placeholders_.find("uid-c")->problem, HasSubstr("cannot be removed"));
+  // The next one does not wait once more, and other nodes are free.
+  placeholders_.release("uid-c", "no room", now_);
+  begin_other("n2");
+  EXPECT_EQ(play(500), "");
+  EXPECT_EQ(placeholders_.find("uid-c")->state, RoomState::refused);
+  placeholders_.release("uid-c", "no room", now_);
+  begin_other("n3");
+  EXPECT_EQ(play(201, placeholder_text("p3", "")), "POST");
+}
+
 TEST_F(PlaceholderPodsTest, IsCreatedAgainAfterItsRemoval) {
   hold();
   placeholders_.release("uid-a", "the pod was not evicted", now_);

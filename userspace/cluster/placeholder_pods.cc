@@ -171,6 +171,7 @@ void PlaceholderPods::remove(Placeholder& of, std::string_view why, MonotonicTim
   if (of.step == PlaceholderStep::remove) return;
   of.step = of.may_exist ? PlaceholderStep::remove : PlaceholderStep::refused;
   of.why = why;
+  of.removed_since = now;
   of.not_before = now;
   of.backoff.reset();
 }
@@ -182,11 +183,14 @@ void PlaceholderPods::erase_ended() {
 }
 
 // Rooms of an earlier process may be the ones that the plan uses, and have the names of its own.
-bool PlaceholderPods::may_create_on(const std::string& node) const {
-  return std::ranges::none_of(pods_, [&node](const auto& each) {
-    const Placeholder& other = each.second;
-    return other.leftover || (other.step == PlaceholderStep::remove && other.room.node == node);
-  });
+std::optional<MonotonicTime> PlaceholderPods::blocked_since(const std::string& node) const {
+  std::optional<MonotonicTime> first;
+  for (const auto& [uid, other] : pods_) {
+    if (other.step != PlaceholderStep::remove) continue;
+    if (!other.leftover && other.room.node != node) continue;
+    if (!first || other.removed_since < *first) first = other.removed_since;
+  }
+  return first;
 }
 
 void PlaceholderPods::expire(MonotonicTime now) {
@@ -223,7 +227,12 @@ std::optional<KeyedRequest> PlaceholderPods::next(MonotonicTime now) {
       return send(key, each, reads ? Sent::reading : Sent::removal);
     }
     if (each.step == PlaceholderStep::bind) return send(key, each, Sent::reading);
-    if (each.step != PlaceholderStep::create || !may_create_on(each.room.node)) continue;
+    if (each.step != PlaceholderStep::create) continue;
+    if (const auto since = blocked_since(each.room.node)) {
+      if (now < *since + kRemovalLongest) continue;
+      refuse(each, "a placeholder that cannot be removed has its room or its name", now);
+      continue;
+    }
     if (!may_create_()) {
       refuse(each, "another process may lead", now);
       continue;
@@ -352,9 +361,11 @@ std::optional<MonotonicTime> PlaceholderPods::due() const {
   std::optional<MonotonicTime> first;
   for (const auto& [uid, each] : pods_) {
     if (each.sent != Sent::nothing || each.step == PlaceholderStep::refused) continue;
-    if (each.step == PlaceholderStep::create && !may_create_on(each.room.node)) continue;
-    const MonotonicTime at =
+    MonotonicTime at =
         each.step == PlaceholderStep::hold ? each.held_since + options_.holds : each.not_before;
+    if (each.step == PlaceholderStep::create) {
+      if (const auto since = blocked_since(each.room.node)) at = *since + kRemovalLongest;
+    }
     if (!first || at < *first) first = at;
   }
   return first;

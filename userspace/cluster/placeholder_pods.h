@@ -50,6 +50,8 @@ class PlaceholderPods final : public RequestSource {
   static constexpr Duration kReadInterval = std::chrono::milliseconds(100);
   // From the removal until one that still terminates counts as gone: its node may not answer.
   static constexpr Duration kTerminatesLongest = std::chrono::seconds(10);
+  // While the removal of another one fails or goes on, a room on its node is waited for so long.
+  static constexpr Duration kRemovalLongest = std::chrono::seconds(15);
   // Until a placeholder is left to its deadline, or to the next plan.
   static constexpr int kRemovalsMax = 8;
   // Of an answer: one pod.
@@ -122,12 +124,14 @@ class PlaceholderPods final : public RequestSource {
     MonotonicTime bound_until{};
     MonotonicTime held_since{};
     MonotonicTime gone_at{};  // the latest
+    MonotonicTime removed_since{};
     int removals = 0;
     kubernetes::Backoff backoff;
   };
   using Placeholders = std::map<std::string, Placeholder, std::less<>>;  // by UID of the moved pod
 
-  [[nodiscard]] bool may_create_on(const std::string& node) const;
+  // When its removal began; nothing: none is being removed that has this room or its name.
+  [[nodiscard]] std::optional<MonotonicTime> blocked_since(const std::string& node) const;
   void report(const Placeholder& of, PlaceholderChange change, std::string why = "");
   void refuse(Placeholder& of, std::string problem, MonotonicTime now);
   void remove(Placeholder& of, std::string_view why, MonotonicTime now);

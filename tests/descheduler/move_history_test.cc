@@ -25,7 +25,7 @@ TEST(MoveHistory, ReadsWhatIsBooked) {
   const auto moves = parse_move_history(
       R"({"moves": [{"owner": "o", "node": "n", "time": "1970-01-01T00:00:01Z", "destination": "d",
                      "cpu": 250, "memory": 1024, "cpuUsage": 125, "workingSet": 2048,
-                     "growthPerSecond": 3}]})");
+                     "growthPerSecond": 3, "existed": ["u", "v"]}]})");
   ASSERT_TRUE(moves) << moves.error().text();
   const rebalance::Move& move = moves->at(0);
   EXPECT_EQ(move.destination, "d");
@@ -34,6 +34,7 @@ TEST(MoveHistory, ReadsWhatIsBooked) {
   EXPECT_EQ(rebalance::counted(rebalance::kCpu, move.cpu_usage), 125);
   EXPECT_EQ(rebalance::counted(rebalance::kMemory, move.working_set), 2048);
   EXPECT_EQ(rebalance::counted(rebalance::kMemory, move.growth), 3);
+  EXPECT_THAT(move.existed, ElementsAre("u", "v"));
 }
 
 TEST(MoveHistory, NamesWhatIsWrong) {

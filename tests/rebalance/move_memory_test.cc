@@ -106,6 +106,29 @@ TEST(MoveMemory, APlanPrintsWhatTheNextOneNeeds) {
                           Move{"ReplicaSet/rs", "n1", "default", "p", kNow}));
 }
 
+// Times of creation are whole seconds, and a plan is made within one.
+TEST(MoveMemory, APodOfTheSecondOfTheMoveNeedNotComeAfterIt) {
+  const PodText this_second{.metadata = R"(, "creationTimestamp": "2026-01-01T12:00:00Z")"};
+  PodText other = this_second;
+  other.owner = "Job/j";
+  const auto cluster =
+      nodes() + std::vector{pod_text("p", "n1", created(60)), pod_text("q", "n1", created(61)),
+                            pod_text("twin", "n2", this_second), pod_text("other", "n2", other)};
+  const World first = paced("pacing: {memorySeconds: 600}, ", cluster, {});
+  ASSERT_TRUE(first.plan.history);
+  ASSERT_EQ(first.plan.history->size(), 2U);
+  for (const Move& each : *first.plan.history) {
+    EXPECT_THAT(each.existed, ElementsAre("uid-twin"));
+  }
+  // 200 s later; "late" may be the replacement.
+  MoveHistory history{move_of("ReplicaSet/rs", "n1", 200)};
+  history.front().existed = {"uid-twin"};
+  const auto later = nodes() + std::vector{pod_text("twin", "n2", created(200)),
+                                           pod_text("late", "n2", created(200))};
+  EXPECT_THAT(paced("pacing: {memorySeconds: 600}, ", later, history).evicted(),
+              ElementsAre("twin"));
+}
+
 // n2 is the less used one, but a pod of the owner left it.
 TEST(MoveMemory, NoPodGoesBackToANodeThatItsWorkloadLeft) {
   PodText filler = created(1, "Job/j");
@@ -129,7 +152,7 @@ TEST(MoveMemory, NoPodGoesBackToANodeThatItsWorkloadLeft) {
 // A node with room for one pod, which an earlier plan booked.
 TEST(MoveMemory, RoomStaysBookedUntilTheReplacementIsReady) {
   const auto world = [](int seconds_ago, const std::string& replacement,
-                        const std::string& compat = "fixed") {
+                        const std::string& compat = "fixed", const std::string& existed = "") {
     PodText mover = created(3000, "Job/j");
     mover.memory = "2000";
     std::vector<std::string> cluster = nodes() + std::vector{pod_text("p", "n1", mover)};
@@ -137,6 +160,7 @@ TEST(MoveMemory, RoomStaysBookedUntilTheReplacementIsReady) {
     Move move = move_of("ReplicaSet/rs", "n1", seconds_ago);
     move.destination = "n2";
     move.memory = nanos_of(kMemory, 1500);
+    if (!existed.empty()) move.existed = {existed};
     return paced("", cluster, {move}, compat);
   };
   const auto replacement = [](const std::string& node, const std::string& status) {
@@ -155,6 +179,9 @@ TEST(MoveMemory, RoomStaysBookedUntilTheReplacementIsReady) {
   EXPECT_TRUE(evicts(world(300, replacement("n1", "")))) << "it went elsewhere";
   EXPECT_TRUE(evicts(world(300, replacement("n2", ready))));
   EXPECT_FALSE(evicts(world(100, replacement("n2", ready)))) << "it was there before the move";
+  EXPECT_TRUE(evicts(world(200, replacement("n2", ready))));
+  EXPECT_FALSE(evicts(world(200, replacement("n2", ready), "fixed", "uid-replacement")))
+      << "it was there before the move, in the same second";
   EXPECT_TRUE(evicts(world(300, "", "upstream")));
 }
 

@@ -38,6 +38,13 @@ Result<rebalance::Move> read_move(const text::JsonValue& value) {
   move.working_set = TRY(read_amount(value, "workingSet", rebalance::kMemory));
   move.cpu_usage = TRY(read_amount(value, "cpuUsage", rebalance::kCpu));
   move.growth = TRY(read_amount(value, "growthPerSecond", rebalance::kMemory));
+  if (const auto existed = TRY(value.find("existed"))) {
+    const auto add_uid = [&](const text::JsonValue& uid) -> Result<void> {
+      move.existed.emplace_back(TRY(uid.string()));
+      return {};
+    };
+    TRY(existed->each(add_uid));
+  }
   return move;
 }
 

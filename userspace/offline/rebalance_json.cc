@@ -78,6 +78,7 @@ class PlanWriter {
       out_.member("pod", each.pod);
       out_.member("time", intake::wall_time_text(each.time_ns));
       write_booking(each);
+      write_existed(each);
       out_.end_object();
     }
     out_.end_list();
@@ -94,6 +95,14 @@ class PlanWriter {
     out_.member("cpuUsage", counted(rebalance::kCpu, move.cpu_usage));
     out_.member("workingSet", counted(rebalance::kMemory, move.working_set));
     out_.member("growthPerSecond", counted(rebalance::kMemory, move.growth));
+  }
+
+  void write_existed(const rebalance::Move& move) {
+    if (move.existed.empty()) return;
+    out_.key("existed");
+    out_.begin_list();
+    for (const std::string& uid : move.existed) out_.value(uid);
+    out_.end_list();
   }
 
   // By name, if there are any.

@@ -12,6 +12,12 @@ std::int64_t elapsed_seconds(std::int64_t now_ns, std::int64_t time_ns) {
   return std::max<std::int64_t>(now_ns - time_ns, 0) / kNanosPerUnit;
 }
 
+// Whether the pod came after the move. Times of creation are whole seconds.
+bool came_after(const ClusterPod& pod, const Move& move) {
+  return Nanos{pod.created_ns} + kNanosPerUnit > move.time_ns &&
+         std::ranges::find(move.existed, pod.uid) == move.existed.end();
+}
+
 }  // namespace
 
 MoveMemory::MoveMemory(const Pacing& pacing, const MoveHistory& history, const ClusterView& view)
@@ -54,10 +60,9 @@ void MoveMemory::book() {
 }
 
 void MoveMemory::book(const Move& move, std::vector<PodIndex>& created) {
-  // Times of creation are whole seconds. A tenant may name any owner, in its namespace.
+  // A tenant may name any owner, in its namespace.
   const auto replacement = std::ranges::find_if(created, [&](PodIndex each) {
-    return view_.pod(each).pod_namespace == move.pod_namespace &&
-           Nanos{view_.pod(each).created_ns} + kNanosPerUnit > move.time_ns;
+    return view_.pod(each).pod_namespace == move.pod_namespace && came_after(view_.pod(each), move);
   });
   std::optional<NodeIndex> place;
   if (replacement != created.end()) {
@@ -113,8 +118,7 @@ std::string MoveMemory::refusal(PodIndex index) const {
     if (!is_earlier && std::exchange(saw_planned, true)) continue;
     const std::int64_t time_ns = is_earlier ? before_[each].time_ns : view_.now_ns();
     const std::int64_t ago = elapsed_seconds(view_.now_ns(), time_ns);
-    // Times of creation are whole seconds.
-    if (is_earlier && (pod.created_ns == 0 || pod.created_ns + kNanosPerUnit > time_ns)) {
+    if (is_earlier && (pod.created_ns == 0 || came_after(pod, before_[each]))) {
       return "a pod of its workload was moved " + std::to_string(ago) +
              " s ago, and this one was created since then";
     }
@@ -197,9 +201,24 @@ Move MoveMemory::move_of(const PlannedMove& planned) const {
   return move;
 }
 
+void MoveMemory::add_existing_pods() {
+  std::unordered_map<std::string_view, std::vector<Move*>> by_owner;
+  for (Move& each : before_) {
+    if (each.time_ns == view_.now_ns()) by_owner[each.owner].push_back(&each);
+  }
+  if (by_owner.empty()) return;
+  for (const ClusterPod& pod : view_.snapshot().pods) {
+    if (pod.owners.empty() || Nanos{pod.created_ns} + kNanosPerUnit <= view_.now_ns()) continue;
+    const auto found = by_owner.find(pod.owners.front().uid);
+    if (found == by_owner.end()) continue;
+    for (Move* const each : found->second) each->existed.emplace_back(pod.uid);
+  }
+}
+
 MoveHistory MoveMemory::take() && {
   before_.reserve(before_.size() + planned_.size());
   for (const PlannedMove& each : planned_) before_.push_back(move_of(each));
+  if (!planned_.empty()) add_existing_pods();
   return std::move(before_);
 }
 

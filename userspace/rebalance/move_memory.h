@@ -33,6 +33,9 @@ struct Move {
   Nanos working_set = 0;
   Nanos growth = 0;
   Nanos cpu_usage = 0;
+  // UIDs of the owner's pods that were there before, although they were created in the second of
+  // the move: times of creation are whole seconds.
+  std::vector<std::string> existed = {};
 
   friend bool operator==(const Move&, const Move&) = default;
 };
@@ -106,6 +109,7 @@ class MoveMemory {
   [[nodiscard]] const std::vector<std::size_t>* moves_of(PodIndex pod) const;
   void remember(OwnerId owner, std::optional<NodeIndex> node);
   void set_amounts(const PlannedMove& planned, Move& of) const;
+  void add_existing_pods();
   [[nodiscard]] Move move_of(const PlannedMove& planned) const;
   void book();
   void book(const Move& move, std::vector<PodIndex>& created);

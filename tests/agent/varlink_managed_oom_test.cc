@@ -183,7 +183,7 @@ TEST_F(VarlinkManagedOomTest, AStormOfChangesIsTakenAtIntervals) {
   pid1_.report(pressure_of("/a"));
   next();
   const MonotonicTime first = *watch_->state()->read;
-  for (int i = 0; i < 100; ++i) pid1_.report(pressure_of("/b", 429496729 + i));
+  for (std::uint32_t i = 0; i < 100; ++i) pid1_.report(pressure_of("/b", 429496729 + i));
   pid1_.report(pressure_of("/c"));
   EXPECT_THAT(next(), ElementsAre("ManagedOOMMemoryPressure /a", "ManagedOOMMemoryPressure /b",
                                   "ManagedOOMMemoryPressure /c"));

@@ -84,6 +84,20 @@ TEST_F(ClusterAppReportsTest, EvictsByTheOldVersionOnAnOldServer) {
   EXPECT_THAT(requests("POST", "/eviction").front().body, HasSubstr("policy/v1beta1"));
 }
 
+TEST_F(ClusterAppReportsTest, AContainerThatIsKilledAgainLeavesTheEventOfTheFirstKill) {
+  serve(201);
+  ASSERT_TRUE(has({"a=5"}));
+  v1::Record again = killed_before("a", Duration::zero());
+  again.set_sequence(again.sequence() + 1);
+  again.mutable_decision()->set_reason(v1::Decision::POD_RUNS_AGAIN);
+  agent_->report(again);
+  agent_->report(killed_before("b", Duration::zero()));
+  ASSERT_TRUE(run_until([&] { return requests("POST", "/events").size() == 1; }));
+  EXPECT_THAT(requests("POST", "/events").front().body, HasSubstr(R"("uid":"b")"));
+  EXPECT_THAT(requests("POST", "/eviction").front().body, HasSubstr(R"("uid":"a")"))
+      << "an earlier one may not have been requested";
+}
+
 // The connection is cut, and the agent goes on.
 TEST_F(ClusterAppReportsTest, EvictsAPodOnceIfItsKillIsReportedAgain) {
   serve(201);

@@ -85,6 +85,8 @@ void ClusterReports::build_report() {
 }
 
 void ClusterReports::killed(const KilledPod& pod) {
+  // The Event of the earlier kill has the reason of the eviction, and keeps it.
+  if (pod.repeats) return;
   ClusterEvent event;
   event.subject = {"Pod", pod.pod_namespace, pod.name, pod.uid};
   event.reason = "Evicted";

@@ -39,6 +39,7 @@ struct KilledPod {
   std::optional<MonotonicTime> at = std::nullopt;
   std::string message = {};  // kubelet's words for the eviction
   std::vector<std::pair<std::string, std::string>> annotations = {};  // of its Event
+  bool repeats = false;  // of a container that was started again after an earlier kill
 };
 
 enum class EvictionEnd : std::uint8_t {

@@ -66,6 +66,7 @@ std::optional<KilledPod> killed_pod(const v1::Record& record) {
   pod.kill = fmt::format("{} {}.{:09}", record.sequence(), record.wall_time().seconds(),
                          record.wall_time().nanos());
   pod.at = killed_at(record);
+  pod.repeats = record.decision().reason() == v1::Decision::POD_RUNS_AGAIN;
   if (const v1::Eviction* eviction = eviction_of(record, pod.uid)) {
     pod.message = eviction->message();
     for (const v1::Eviction::Annotation& each : eviction->annotations()) {

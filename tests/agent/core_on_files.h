@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -85,10 +86,19 @@ class CoreOnFiles : public ::testing::Test {
       clock.advance(std::max(core_->next_due() - clock.now(), Duration::zero()));
       core_->time_passed();
       after_time_passed();
+      take_pins();
     }
     clock.advance(std::max(end - clock.now(), Duration::zero()));
   }
   virtual void after_time_passed() {}
+  // What is being pinned is pinned in no time of the test's clock.
+  void take_pins() {
+    while (ladder_->pinning()) {
+      pollfd pinned{ladder_->pins_fd(), POLLIN, 0};
+      ASSERT_EQ(::poll(&pinned, 1, -1), 1);
+      core_->pins_ready();
+    }
+  }
 
   void make_pod(const std::string& path, const std::string& limit = "268435456") const {
     files_.set_group(path, 1 << 20);

@@ -105,6 +105,7 @@ class CoreRun {
     const auto wait = std::max(Duration::zero(), longest);
     watchdog_->announce(core_->next_due());
     fds.push_back({watchdog_->fd(), POLLIN, 0});
+    fds.push_back({ladder_->pins_fd(), POLLIN, 0});
     const timespec timeout{static_cast<time_t>(wait.count() / 1'000'000'000),
                            static_cast<long>(wait.count() % 1'000'000'000)};
     ppoll(fds.data(), fds.size(), &timeout, nullptr);
@@ -112,7 +113,8 @@ class CoreRun {
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       if (fds[i + 1].revents != 0) return core_->source_ready(*sources_[i]);
     }
-    if (fds.back().revents != 0) return core_->watchdog_ready();
+    if (fds[sources_.size() + 1].revents != 0) return core_->watchdog_ready();
+    if (fds.back().revents != 0) return core_->pins_ready();
     if (core_->next_due() <= clock_.now()) core_->time_passed();
   }
 

@@ -37,7 +37,7 @@ TEST(LadderHostile, ADeepTreeIsKilledToItsLastProcess) {
     LadderRun run(options());
     const WorkloadSample victim = run.rank(path);
     const Hog again(scratch, scratch.path() + "/" + name, mib(8));
-    if (pinned) run.ladder().pin(victim);
+    if (pinned) run.pin({victim});
     const Outcome outcome = run.kill(victim);
     EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
     EXPECT_EQ(outcome.processes, pinned ? 1U : 2U) << describe(outcome);
@@ -87,7 +87,7 @@ class LadderThreads : public ::testing::TestWithParam<bool> {
   }
   Outcome kill() {
     const WorkloadSample victim = run.rank(path);
-    if (GetParam()) run.ladder().pin(victim);
+    if (GetParam()) run.pin({victim});
     return run.kill(victim);
   }
   void protect(const std::string& group, bool with_descendants) {
@@ -137,7 +137,7 @@ TEST_P(LadderThreads, AThreadThatMovedAfterPinningSparesItsProcess) {
   Straddler spared(scratch, path, path);
   protect(other, false);
   const WorkloadSample victim = run.rank(path);
-  if (GetParam()) run.ladder().pin(victim);
+  if (GetParam()) run.pin({victim});
   spared.move_thread(scratch, other);
   const Outcome outcome = run.kill(victim);
   EXPECT_EQ(outcome.processes, 1U) << describe(outcome);

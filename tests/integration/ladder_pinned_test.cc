@@ -33,7 +33,7 @@ TEST_F(LadderPinned, KillsAndReapsAllPinnedProcesses) {
   Hog first(scratch, path, mib(16));
   Hog second(scratch, path, mib(16));
   const WorkloadSample victim = run.rank(path);
-  run.ladder().pin(victim);
+  run.pin({victim});
   ASSERT_NE(run.ladder().pinned_of(victim.workload.cgroup), nullptr);
   EXPECT_EQ(run.ladder().pinned_of(victim.workload.cgroup)->processes().size(), 2u);
   const Outcome outcome = run.kill(victim);
@@ -53,7 +53,7 @@ TEST_F(LadderPinned, KillsAndReapsAllPinnedProcesses) {
 TEST_F(LadderPinned, KillsProcessesThatCameAfterPinning) {
   Hog first(scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
-  run.ladder().pin(victim);
+  run.pin({victim});
   Hog late(scratch, path, mib(4));
   const Outcome outcome = run.kill(victim);
   EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
@@ -67,7 +67,7 @@ TEST_F(LadderPinned, KillsMoreProcessesThanArePinned) {
   hogs.reserve(kProcesses);
   while (hogs.size() < kProcesses) hogs.emplace_back(scratch, path, mib(1));
   const WorkloadSample victim = run.rank(path);
-  run.ladder().pin(victim);
+  run.pin({victim});
   const auto pinned = run.ladder().pinned_of(victim.workload.cgroup);
   ASSERT_NE(pinned, nullptr);
   ASSERT_LT(pinned->processes().size(), kProcesses);
@@ -89,7 +89,7 @@ TEST(LadderPinnedAgent, SurvivesInTheCgroupItEnteredAfterPinning) {
   Child agent([&] {
     LadderRun own(options());
     const WorkloadSample victim = own.rank(path);
-    own.ladder().pin(victim);
+    own.pin({victim});
     scratch.add(path, getpid());
     const Outcome outcome = own.kill(victim);
     if (attempt_on(outcome, Rung::cgroup_kill) != nullptr) return 2;
@@ -106,7 +106,7 @@ TEST_F(LadderPinned, SparesProcessesThatLeftTheCgroup) {
   Hog stays(scratch, path, mib(4));
   Hog leaves(scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
-  run.ladder().pin(victim);
+  run.pin({victim});
   scratch.add(scratch.child("elsewhere"), leaves.pid());
   const Outcome outcome = run.kill(victim);
   EXPECT_EQ(outcome.processes, 1u) << describe(outcome);
@@ -117,7 +117,7 @@ TEST_F(LadderPinned, SparesProcessesThatLeftTheCgroup) {
 TEST_F(LadderPinned, WithoutLivePinnedProcessesItIsAnOrdinaryKill) {
   std::optional<Hog> gone(std::in_place, scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
-  run.ladder().pin(victim);
+  run.pin({victim});
   gone.reset();
   Hog next(scratch, path, mib(4));
   const Outcome outcome = run.kill(victim);
@@ -129,7 +129,7 @@ TEST_F(LadderPinned, WithoutLivePinnedProcessesItIsAnOrdinaryKill) {
 TEST_F(LadderPinned, ARecreatedCgroupIsNotTheVictim) {
   {
     Hog gone(scratch, path, mib(4));
-    run.ladder().pin(run.rank(path));
+    run.pin({run.rank(path)});
   }
   const WorkloadSample victim = run.rank(path);
   scratch.remove_child(path);
@@ -148,7 +148,7 @@ TEST_F(LadderPinned, ADryRunSparesThem) {
   }());
   Hog hog(scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
-  run.ladder().pin(victim);
+  run.pin({victim});
   const Outcome outcome = run.kill(victim);
   EXPECT_TRUE(outcome.dry_run);
   EXPECT_TRUE(hog.alive());
@@ -157,20 +157,24 @@ TEST_F(LadderPinned, ADryRunSparesThem) {
 TEST_F(LadderPinned, APoliteKillGivesThePinnedItsGracePeriod) {
   Hog hog(scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
-  run.ladder().pin(victim);
+  run.pin({victim});
   run.ladder().begin(victim, std::chrono::seconds(60));
   EXPECT_EQ(run.progress_of(victim.workload.cgroup)->state, KillState::terminating);
 }
 
-TEST_F(LadderPinned, ReleasingClosesTheDescriptors) {
+TEST_F(LadderPinned, AnotherListAndReleasingCloseTheDescriptors) {
   Hog hog(scratch, path, mib(4));
   const WorkloadSample victim = run.rank(path);
-  run.ladder().pin(victim);
-  const CgroupId kept[] = {victim.workload.cgroup};
-  run.ladder().release_all_but(kept);
-  EXPECT_NE(run.ladder().pinned_of(victim.workload.cgroup), nullptr);
-  run.ladder().release_all_but({});
-  EXPECT_EQ(run.ladder().pinned_of(victim.workload.cgroup), nullptr);
+  const WorkloadSample other = run.rank(scratch.child("other"));
+  run.pin({victim, other});
+  const std::weak_ptr<const actuators::PinnedProcesses> first =
+      run.ladder().pinned_of(victim.workload.cgroup);
+  EXPECT_FALSE(first.expired());
+  run.pin({victim});
+  EXPECT_EQ(run.ladder().pinned_of(victim.workload.cgroup), first.lock()) << "they are current";
+  EXPECT_EQ(run.ladder().pinned_of(other.workload.cgroup), nullptr);
+  run.ladder().release_pins();
+  EXPECT_TRUE(first.expired());
 }
 
 // Another thread killed first: the outcome describes the whole kill.
@@ -194,7 +198,7 @@ TEST_F(LadderPinned, ADyingVictimCountsUntilItsMemoryIsBack) {
   for (const bool pinned : {true, false}) {
     Hog hog(scratch, path, mib(512));
     const WorkloadSample victim = run.rank(path);
-    if (pinned) run.ladder().pin(victim);
+    if (pinned) run.pin({victim});
     const MonotonicTime at = SystemClock().now();
     kill(hog.pid(), SIGKILL);
     while (!scratch.read(path, "cgroup.procs").empty()) {
@@ -207,7 +211,7 @@ TEST_F(LadderPinned, ADyingVictimCountsUntilItsMemoryIsBack) {
     EXPECT_EQ(outcome.signalled, at);
     EXPECT_GT(outcome.freed, mib(450)) << describe(outcome);
     EXPECT_TRUE(hog.child().wait_exit());
-    run.ladder().release_all_but({});
+    run.ladder().release_pins();
   }
 }
 

@@ -67,6 +67,17 @@ class LadderRun {
     }
   }
 
+  // Waits until the processes of these victims are pinned.
+  void pin(const std::vector<WorkloadSample>& victims) {
+    std::vector<Workload> workloads;
+    for (const WorkloadSample& each : victims) workloads.push_back(each.workload);
+    if (!ladder_->pin(std::move(workloads))) return;
+    do {
+      pollfd pinned{ladder_->pins_fd(), POLLIN, 0};
+      ::poll(&pinned, 1, -1);
+    } while (!ladder_->collect_pins());
+  }
+
   // Starts a kill and runs iterations until it has an outcome.
   Outcome kill(const WorkloadSample& victim) {
     outcomes_.clear();

@@ -205,7 +205,7 @@ TEST_F(VictimCacheTest, TheWatchdogActsWhenTheLoopHangs) {
   big.grow(kInZone - scratch.usage(scratch.path()));
   const auto held = [&] {
     const auto& victim_cache = run.core().victim_cache();
-    return victim_cache.ready(SystemClock().now()) && !victim_cache.working();
+    return victim_cache.ready(SystemClock().now()) && victim_cache.complete();
   };
   ASSERT_TRUE(run.turn_until(held));
   // The next evaluation does not return before the hog is dead, and no other process can kill it. A
@@ -244,7 +244,7 @@ TEST_F(VictimCacheTest, AProtectedCgroupMadeDuringTheHangSurvives) {
   big.grow(kInZone - scratch.usage(scratch.path()));
   const auto held = [&] {
     const auto& victim_cache = run.core().victim_cache();
-    return victim_cache.ready(SystemClock().now()) && !victim_cache.working();
+    return victim_cache.ready(SystemClock().now()) && victim_cache.complete();
   };
   ASSERT_TRUE(run.turn_until(held));
   scratch.child("big/keep");

@@ -41,7 +41,7 @@ class WatchdogPatience : public ::testing::Test {
     order.signal = Signal::cgroup_memory_available;
     order.floor_line = kFloor;
     order.capacity = mib(256);
-    run_.ladder().pin(order.victim.sample);
+    run_.pin({order.victim.sample});
     order.pinned = run_.ladder().pinned_of(order.cgroup);
     return order;
   }

@@ -105,6 +105,11 @@ class WatchdogTest : public ::testing::Test {
   std::vector<agent::Watchdog::Order> orders_for(const std::vector<Line>& lines) {
     victim_cache_.note(lines, clock_.now());
     while (victim_cache_.working()) victim_cache_.work(config_, {}, clock_.now());
+    while (run_.ladder().pinning()) {
+      pollfd pinned{run_.ladder().pins_fd(), POLLIN, 0};
+      ::poll(&pinned, 1, -1);
+      (void)victim_cache_.take_pins();
+    }
     return victim_cache_.orders(config_, {}, clock_.now());
   }
   std::optional<agent::KillRequest> wait_kill() {

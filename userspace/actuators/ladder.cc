@@ -11,6 +11,7 @@
 #include <string>
 
 #include "actuators/never_kill.h"
+#include "actuators/pinned_victims.h"
 #include "actuators/reaper_pool.h"
 #include "actuators/suspended_times.h"
 #include "actuators/victim.h"
@@ -20,8 +21,6 @@ namespace forestall::actuators {
 namespace {
 
 constexpr std::size_t kEventsPerWait = 64;
-// Limit of pinned processes of all victims together.
-constexpr std::size_t kPinnedMax = 512;
 // Waits per advance(). If more processes exit at once, the rest is read in the next iteration of
 // the loop, since the epoll is level-triggered.
 constexpr int kWaitsPerAdvance = 16;
@@ -50,13 +49,14 @@ class Ladder::Machine {
   Machine(const kernel::CgroupTree& tree, const Clock& clock, LadderOptions options,
           std::unique_ptr<ReaperPool> reapers, std::unique_ptr<ReaperPool> group_killer,
           std::unique_ptr<ReaperPool> reclaimer, std::unique_ptr<ReaperPool> left_behind_pool,
-          UniqueFd epoll)
+          std::unique_ptr<PinnedVictims> pinned, UniqueFd epoll)
       : options_(std::move(options)),
         never_kill_(NeverKill::of_this_process()),
         reapers_(std::move(reapers)),
         group_killer_(std::move(group_killer)),
         reclaimer_(std::move(reclaimer)),
         left_behind_pool_(std::move(left_behind_pool)),
+        pinned_(std::move(pinned)),
         epoll_(std::move(epoll)),
         context_{tree,           clock,       never_kill_,  *reapers_,
                  *group_killer_, *reclaimer_, epoll_.get(), suspended_},
@@ -85,9 +85,8 @@ class Ladder::Machine {
     return !options_.dry_run && left_behind_.start(sample);
   }
   [[nodiscard]] std::vector<Reclaimed> take_reclaimed() { return left_behind_.take(); }
-  void pin(const WorkloadSample& sample);
-  void release_all_but(std::span<const CgroupId> kept);
-  [[nodiscard]] std::shared_ptr<const PinnedProcesses> pinned_of(CgroupId cgroup) const;
+  bool pin(std::vector<Workload> victims);
+  [[nodiscard]] PinnedVictims& pinned() { return *pinned_; }
   void advance();
   [[nodiscard]] std::optional<MonotonicTime> next_due() const;
   [[nodiscard]] std::vector<KillProgress> progress() const;
@@ -99,6 +98,9 @@ class Ladder::Machine {
   Victim& add(const WorkloadSample& sample, const LadderOptions& options,
               std::optional<pid_t> only);
   [[nodiscard]] Victim* find(std::uint32_t number);
+  [[nodiscard]] auto victim_of(CgroupId cgroup) const {
+    return std::ranges::find(victims_, cgroup, [](const auto& each) { return each->cgroup(); });
+  }
   void drain_events();
   void drain_reports();
   void collect();
@@ -111,12 +113,12 @@ class Ladder::Machine {
   const std::unique_ptr<ReaperPool> reclaimer_;
   // A tenant decides how long such a reclaim takes; that of a victim must not wait for it.
   const std::unique_ptr<ReaperPool> left_behind_pool_;
+  const std::unique_ptr<PinnedVictims> pinned_;
   const UniqueFd epoll_;
   SuspendedTimes suspended_;
   const VictimContext context_;
   LeftBehindReclaim left_behind_;
 
-  std::vector<std::shared_ptr<const PinnedProcesses>> pinned_all_;
   std::uint32_t last_number_ = 0;
   // Declared after the members they use: a victim leaves the epoll in its destructor.
   std::vector<std::unique_ptr<Victim>> victims_;
@@ -126,8 +128,7 @@ class Ladder::Machine {
 
 bool Ladder::Machine::begin(const WorkloadSample& sample, Duration grace,
                             const Signalled* by_other) {
-  const auto same = std::ranges::find(victims_, sample.workload.cgroup,
-                                      [](const auto& victim) { return victim->cgroup(); });
+  const auto same = victim_of(sample.workload.cgroup);
   bool afresh = true;
   if (same != victims_.end()) {
     if ((*same)->progress().state == KillState::terminating) {
@@ -155,8 +156,7 @@ bool Ladder::Machine::begin(const WorkloadSample& sample, Duration grace,
 }
 
 bool Ladder::Machine::repeat(const WorkloadSample& sample) {
-  const auto same = std::ranges::find(victims_, sample.workload.cgroup,
-                                      [](const auto& victim) { return victim->cgroup(); });
+  const auto same = victim_of(sample.workload.cgroup);
   if (same == victims_.end() || options_.dry_run) return false;
   const Victim* earlier = same->get();
   const Outcome& ended = earlier->record();
@@ -175,7 +175,7 @@ Victim& Ladder::Machine::add(const WorkloadSample& sample, const LadderOptions& 
                              std::optional<pid_t> only) {
   if (++last_number_ == 0) ++last_number_;
   victims_.push_back(std::make_unique<Victim>(context_, last_number_, sample, options, only,
-                                              pinned_of(sample.workload.cgroup)));
+                                              pinned_->of(sample.workload.cgroup)));
   return *victims_.back();
 }
 
@@ -195,32 +195,10 @@ bool Ladder::Machine::complete(const WorkloadSample& sample, const Signalled& si
   return afresh;
 }
 
-void Ladder::Machine::pin(const WorkloadSample& sample) {
-  // Without pidfds nothing can be pinned.
-  if (!has(options_.usable, Feature::pidfd)) return;
-  const auto same =
-      std::ranges::find(pinned_all_, sample.workload.cgroup, &PinnedProcesses::cgroup);
-  if (same != pinned_all_.end()) {
-    if ((*same)->is_current()) return;
-    pinned_all_.erase(same);
-  }
-  std::size_t pidfds = 0;
-  for (const auto& pinned : pinned_all_) pidfds += pinned->processes().size();
-  const std::size_t room = kPinnedMax - std::min(kPinnedMax, pidfds);
-  auto pinned = PinnedProcesses::take(context_.tree, never_kill_, sample.workload,
-                                      std::min(room, PinnedProcesses::kProcessesMax));
-  if (pinned.ok()) pinned_all_.push_back(std::move(*pinned));
-}
-
-void Ladder::Machine::release_all_but(std::span<const CgroupId> kept) {
-  std::erase_if(pinned_all_, [&](const auto& pinned) {
-    return std::find(kept.begin(), kept.end(), pinned->cgroup()) == kept.end();
-  });
-}
-
-std::shared_ptr<const PinnedProcesses> Ladder::Machine::pinned_of(CgroupId cgroup) const {
-  const auto found = std::ranges::find(pinned_all_, cgroup, &PinnedProcesses::cgroup);
-  return found == pinned_all_.end() ? nullptr : *found;
+bool Ladder::Machine::pin(std::vector<Workload> victims) {
+  if (!has(options_.usable, Feature::pidfd)) return false;
+  pinned_->pin(std::move(victims), never_kill_);
+  return true;
 }
 
 void Ladder::Machine::refuse_second(const WorkloadSample& sample) {
@@ -301,8 +279,7 @@ std::vector<KillProgress> Ladder::Machine::progress() const {
 }
 
 std::uint32_t Ladder::Machine::signalled(CgroupId cgroup) const {
-  const auto found =
-      std::ranges::find(victims_, cgroup, [](const auto& victim) { return victim->cgroup(); });
+  const auto found = victim_of(cgroup);
   return found == victims_.end() ? 0 : (*found)->record().processes;
 }
 
@@ -346,6 +323,7 @@ Result<std::unique_ptr<Ladder>> Ladder::create(const kernel::CgroupTree& tree, c
   auto group_killer = TRY(ReaperPool::create(1, kGroupKillsMax));
   auto reclaimer = TRY(ReaperPool::create(1, kReclaimsMax));
   auto left_behind = TRY(ReaperPool::create(1, 1));
+  auto pinned = TRY(PinnedVictims::create(tree));
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return errno_error("epoll_create1", "for the ladder");
   epoll_event event{};
@@ -358,7 +336,7 @@ Result<std::unique_ptr<Ladder>> Ladder::create(const kernel::CgroupTree& tree, c
   }
   return std::unique_ptr<Ladder>(new Ladder(std::make_unique<Machine>(
       tree, clock, std::move(options), std::move(reapers), std::move(group_killer),
-      std::move(reclaimer), std::move(left_behind), std::move(epoll))));
+      std::move(reclaimer), std::move(left_behind), std::move(pinned), std::move(epoll))));
 }
 
 Ladder::Ladder(std::unique_ptr<Machine> machine) : machine_(std::move(machine)) {}
@@ -388,14 +366,23 @@ bool Ladder::reclaim(const WorkloadSample& left_behind) {
 std::vector<Reclaimed> Ladder::take_reclaimed() {
   return machine_->take_reclaimed();
 }
-void Ladder::pin(const WorkloadSample& sample) {
-  machine_->pin(sample);
+bool Ladder::pin(std::vector<Workload> victims) {
+  return machine_->pin(std::move(victims));
 }
-void Ladder::release_all_but(std::span<const CgroupId> kept) {
-  machine_->release_all_but(kept);
+bool Ladder::pinning() const {
+  return machine_->pinned().pinning();
+}
+int Ladder::pins_fd() const {
+  return machine_->pinned().fd();
+}
+bool Ladder::collect_pins() {
+  return machine_->pinned().collect();
+}
+void Ladder::release_pins() {
+  machine_->pinned().release();
 }
 std::shared_ptr<const PinnedProcesses> Ladder::pinned_of(CgroupId cgroup) const {
-  return machine_->pinned_of(cgroup);
+  return machine_->pinned().of(cgroup);
 }
 void Ladder::note_suspends() {
   machine_->note_suspends();

@@ -50,7 +50,7 @@ struct Signalled {
   Bytes usage_before;
 };
 
-// Thread rule: all calls come from the loop's thread; the ladder owns the reaper threads.
+// Thread rule: all calls come from the loop's thread; the ladder owns its other threads.
 class Ladder {
  public:
   static Result<std::unique_ptr<Ladder>> create(const kernel::CgroupTree& tree, const Clock& clock,
@@ -96,12 +96,19 @@ class Ladder {
   // Results since the last call.
   [[nodiscard]] std::vector<Reclaimed> take_reclaimed();
 
-  // Pins the victim, or updates its pinned processes. begin() then needs one read of cgroup.procs
-  // before SIGKILL. Costs what begin() saves and has no other effect. Limits: 64 processes per
-  // victim, 512 in total. After a failure begin() does all the work itself.
-  void pin(const WorkloadSample& sample);
-  // Releases all pinned victims except these.
-  void release_all_but(std::span<const CgroupId> kept);
+  // Begins to pin these victims, in this order, on a thread; when that is done, all others are
+  // released. begin() then needs one read of cgroup.procs before SIGKILL. Limits: 64 processes per
+  // victim, 512 in total. After a failure begin() does all the work itself. False: nothing can be
+  // pinned, because the kernel has no pidfds.
+  bool pin(std::vector<Workload> victims);
+  // Whether a pin() is under way.
+  [[nodiscard]] bool pinning() const;
+  // Polls readable once collect_pins() has something to do.
+  [[nodiscard]] int pins_fd() const;
+  // Takes what was pinned. Returns whether the last pin() is done with this.
+  [[nodiscard]] bool collect_pins();
+  // Releases all, and those that are being pinned.
+  void release_pins();
   // The pinned state of the cgroup; null if none.
   [[nodiscard]] std::shared_ptr<const PinnedProcesses> pinned_of(CgroupId cgroup) const;
 

@@ -161,6 +161,10 @@ void Core::ladder_ready() {
   if (const auto wake = scheduler_.admit({progress}, tree_.rescan_at(), now)) round_.run(*wake);
 }
 
+void Core::pins_ready() {
+  preparation_.take_pins();
+}
+
 void Core::reclaim_ready() {
   if (parts_.reclaim.finish(parts_.log)) evaluate(WakeSource::node_reclaim);
 }

@@ -50,6 +50,8 @@ class Core {
   void source_ready(sources::Source& source);
   // The ladder's descriptor became readable.
   void ladder_ready();
+  // The ladder has pinned likely victims.
+  void pins_ready();
   // Node-level reclaim is over.
   void reclaim_ready();
   // A round of predictions is over.

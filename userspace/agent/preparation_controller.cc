@@ -19,12 +19,19 @@ bool PreparationController::pre_rank(MonotonicTime now) {
   if (!due || *due > now) return false;
   if (!cache.working()) return true;
   parts_.tree.refresh_if_stale(now);
-  if (!cache.work(parts_.config, parts_.kills.all_kills(), now)) return false;
+  if (cache.work(parts_.config, parts_.kills.all_kills(), now)) publish_list();
+  return false;
+}
+
+void PreparationController::take_pins() {
+  if (parts_.victim_cache.take_pins()) publish_list();
+}
+
+void PreparationController::publish_list() {
   parts_.kills.post_orders(parts_.config);
   parts_.agent.guard.ranked();
-  parts_.reporter.report_next_victims(cache.next_victims(
+  parts_.reporter.report_next_victims(parts_.victim_cache.next_victims(
       parts_.config, nullptr, parts_.kills.all_kills(), parts_.agent.clock.now()));
-  return false;
 }
 
 void PreparationController::sample_for_growth(MonotonicTime now) {

@@ -38,6 +38,8 @@ class PreparationController {
   [[nodiscard]] std::optional<MonotonicTime> next_due() const;
   // Ranks for a turn, if that is due. True: an evaluation has to begin the next list.
   [[nodiscard]] bool pre_rank(MonotonicTime now);
+  // Takes the pinned victims of a list.
+  void take_pins();
   // Samples the workloads for a turn, if that is due.
   void sample_for_growth(MonotonicTime now);
   // Works for a turn on the guard's standing list, if that is due.
@@ -46,6 +48,7 @@ class PreparationController {
   void rechecked();
 
  private:
+  void publish_list();
   [[nodiscard]] bool is_outside_warning_zones() const;
 
   const PreparationParts parts_;

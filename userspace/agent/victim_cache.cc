@@ -157,8 +157,7 @@ void VictimCache::release_list() {
   samples_.clear();
   listed_.clear();
   listed_at_.reset();
-  to_pin_ = 0;
-  ladder_.release_all_but({});
+  ladder_.release_pins();
   evaluation_interval_ = Duration::zero();
   wanted_ = false;
 }
@@ -172,7 +171,6 @@ bool VictimCache::kill_in_flight() const {
 
 void VictimCache::stop_work() {
   sampling_.reset();
-  to_pin_ = listed_.size();
   wanted_ = true;
 }
 
@@ -193,11 +191,6 @@ bool VictimCache::work(const Config& config, const std::vector<KillProgress>& ki
     stop_work();
     return false;
   }
-  if (!sampling_) {
-    const exports::LoopWorkScope pins(work_, exports::LoopWork::pin);
-    pin_next();
-    return !working();
-  }
   const exports::LoopWorkScope samples(work_, exports::LoopWork::sample);
   if (sampling_->changes != observer_.workload_changes()) {
     begin_sampling(now);
@@ -210,11 +203,11 @@ bool VictimCache::work(const Config& config, const std::vector<KillProgress>& ki
   sampling_->changes = observer_.workload_changes();  // its last turn dropped what was removed
   sampling_->observation.kills = kills;
   const exports::LoopWorkScope ranks(work_, exports::LoopWork::rank);
-  make_list(config, now);
-  return !working();
+  return !make_list(config, now);
 }
 
-void VictimCache::make_list(const Config& config, MonotonicTime now) {
+// Returns whether its first victims are being pinned.
+bool VictimCache::make_list(const Config& config, MonotonicTime now) {
   Sampling sampling = *std::exchange(sampling_, std::nullopt);
   std::vector<WorkloadSample>& samples = *sampling.observation.workloads;
   report_growth(config, sampling, now);
@@ -236,12 +229,12 @@ void VictimCache::make_list(const Config& config, MonotonicTime now) {
   }
   listed_at_ = now;
   rested_at_ = now + (now - began_at_) * kRest;
-  to_pin_ = 0;
   samples_ = std::move(samples);
   scope_ = std::move(sampling.subject);
   sampled_at_ = began_at_;
   changes_ = sampling.changes;
   ++generation_;
+  return pin_first();
 }
 
 // The first list of a stay ranks by growth since the last baseline from before the zone.
@@ -259,16 +252,18 @@ void VictimCache::report_growth(const Config& config, Sampling& sampling, Monoto
   growth_.warned(*sampling.observation.workloads, began_at_, sampling.subject);
 }
 
-// One at a time: each takes as long as a few samples. The pins of the last list are released when
-// those of this one are complete.
-void VictimCache::pin_next() {
-  if (to_pin_ >= listed_.size()) return;
-  const WorkloadSample& sample = listed_[to_pin_++];
-  if (is_first(sample.workload.cgroup)) ladder_.pin(sample);
-  if (to_pin_ < listed_.size()) return;
-  std::vector<CgroupId> kept;
-  for (const WorkloadSample& each : listed_) kept.push_back(each.workload.cgroup);
-  ladder_.release_all_but(kept);
+bool VictimCache::pin_first() {
+  const exports::LoopWorkScope pins(work_, exports::LoopWork::pin);
+  std::vector<Workload> first;
+  for (const WorkloadSample& each : listed_) {
+    if (is_first(each.workload.cgroup)) first.push_back(each.workload);
+  }
+  return ladder_.pin(std::move(first));
+}
+
+bool VictimCache::take_pins() {
+  const exports::LoopWorkScope pins(work_, exports::LoopWork::pin);
+  return ladder_.collect_pins() && !kill_in_flight();
 }
 
 bool VictimCache::is_first(CgroupId workload) const {

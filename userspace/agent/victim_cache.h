@@ -86,12 +86,16 @@ class VictimCache {
   // Another configuration: the lists are void. With the `same_rules` for memory the baseline of
   // growth stays: a reload may only add or remove pods.
   void reconfigured(bool same_rules);
-  // One step of the work, when next_due() has come: samples a few workloads, ranks them, or
-  // pins the processes of one. `kills` as in an observation. Returns whether the list is complete
-  // with this step.
+  // One step of the work, when next_due() has come: samples a few workloads, or ranks them and
+  // begins to pin the processes of the first. `kills` as in an observation. Returns whether the
+  // list is complete with this step, because nothing can be pinned.
   bool work(const Config& config, const std::vector<KillProgress>& kills, MonotonicTime now);
+  // Takes what the ladder has pinned. Returns whether the list is complete with this.
+  [[nodiscard]] bool take_pins();
+  // The first victims of the last list are pinned, and no other list is being made.
+  [[nodiscard]] bool complete() const { return listed_at_ && !sampling_ && !ladder_.pinning(); }
   // There is work to do.
-  [[nodiscard]] bool working() const { return sampling_ || to_pin_ < listed_.size(); }
+  [[nodiscard]] bool working() const { return sampling_.has_value(); }
   // When work() or, if there is none to do, an evaluation is due; nothing outside of the zone.
   [[nodiscard]] std::optional<MonotonicTime> next_due() const;
 
@@ -148,8 +152,8 @@ class VictimCache {
   [[nodiscard]] Bytes nearest() const;
   [[nodiscard]] bool is_outdated(MonotonicTime now) const;
   void begin_sampling(MonotonicTime now);
-  void make_list(const Config& config, MonotonicTime now);
-  void pin_next();
+  [[nodiscard]] bool make_list(const Config& config, MonotonicTime now);
+  [[nodiscard]] bool pin_first();
   [[nodiscard]] bool kill_in_flight() const;
   void stop_work();
   [[nodiscard]] bool is_first(CgroupId workload) const;
@@ -172,7 +176,6 @@ class VictimCache {
   MonotonicTime sampled_at_;             // when their sampling began
   std::vector<WorkloadSample> listed_;   // of all subjects, each once
   std::optional<MonotonicTime> listed_at_;
-  std::size_t to_pin_ = 0;              // index into listed_
   Ranking ranking_ = Ranking::kubelet;  // of the list
   std::uint64_t changes_ = 0;           // Observer::workload_changes() of the list
   std::uint64_t generation_ = 0;

@@ -148,7 +148,7 @@ std::vector<std::pair<double, NodeIndex>> all_rooms(const ClusterView& view, Pod
     const bool fits_by_count =
         PodNeed(view, pod).fits(each) && !node.unschedulable && matches_node(view.pod(pod), node) &&
         tolerates_node(view.pod(pod), node) && !repelled_by_some_pod(view, pod, node) &&
-        view.placement_problem(pod, each) == PlacementProblem::none;
+        view.rules_of(pod).problem(each) == PlacementProblem::none;
     if (!fits_by_count || node.name == view.pod(pod).node) continue;
     const auto pods = static_cast<double>(view.live_pods_on(each)) /
                       static_cast<double>(counted(kPods, node.allocatable.of(kPods)));
@@ -187,7 +187,7 @@ TEST(FitSearch, FindsWhatAComparisonWithAllNodesFinds) {
 TEST(NodesByUse, KeepsTheOrderWhileNodesMove) {
   RoomDice dice(5);
   std::set<NodesByUse::Entry> expected;
-  for (NodeIndex i = 0; i < 700; ++i) expected.emplace(dice.upto(50), i);
+  for (NodeIndex i = 0; i < 700; ++i) expected.insert({double(dice.upto(50)), i});
   NodesByUse nodes({expected.rbegin(), expected.rend()});
   const auto in_order = [&] {
     std::vector<NodeIndex> order;
@@ -200,7 +200,7 @@ TEST(NodesByUse, KeepsTheOrderWhileNodesMove) {
   for (int i = 0; i < 5000; ++i) {
     const auto from = std::next(expected.begin(), dice.upto(699));
     // Many to one end, so that some chunks are divided and others become empty.
-    const NodesByUse::Entry to{dice.upto(1) == 0 ? 60 : dice.upto(50), from->second};
+    const NodesByUse::Entry to{double(dice.upto(1) == 0 ? 60 : dice.upto(50)), from->node};
     nodes.move(*from, to);
     expected.erase(from);
     expected.insert(to);
@@ -254,9 +254,12 @@ TEST(PlacementRules, CountsThatFollowThePlanAreThoseOfANewCount) {
       const auto pod = static_cast<PodIndex>(dice.upto(79));
       PlacementRules counted_now;
       for (NodeIndex node = 0; node < 20; ++node) {
-        const PlacementProblem found = view.placement_problem(pod, node);
-        EXPECT_EQ(found, counted_now.problem(view, pod, node)) << view.pod(pod).name << " " << node;
-        EXPECT_EQ(view.repels(pod, node), counted_now.repel(view, pod, node));
+        const PodRules& followed = view.rules_of(pod);
+        const PodRules& counted = counted_now.of(view, pod);
+        const PlacementProblem found = followed.problem(node);
+        EXPECT_EQ(found, counted.problem(node)) << view.pod(pod).name << " " << node;
+        EXPECT_EQ(followed.repel(node), counted.repel(node));
+        EXPECT_EQ(followed.admit(node), found == PlacementProblem::none && !followed.repel(node));
         problems += found == PlacementProblem::none ? 0 : 1;
       }
       if (HasFailure()) return;
@@ -280,7 +283,7 @@ TEST(PlacementRules, AntiAffinityIsThatOfAllPodsAtTheirPlaces) {
       const auto pod = static_cast<PodIndex>(dice.upto(59));
       for (NodeIndex node = 0; node < 20; ++node) {
         const bool wanted = repelled_by_some_pod(view, pod, view.node(node));
-        EXPECT_EQ(view.repels(pod, node), wanted) << view.pod(pod).name << " " << node;
+        EXPECT_EQ(view.rules_of(pod).repel(node), wanted) << view.pod(pod).name << " " << node;
         kept_away += wanted ? 1 : 0;
       }
       if (HasFailure()) return;

@@ -50,6 +50,15 @@ inline constexpr std::string_view kMetricResource = "MetricResource";
   return signed_of(steps > kMax ? kMax : static_cast<std::int64_t>(steps));
 }
 
+// As the cast, which takes long for 128 bits.
+[[nodiscard]] constexpr double to_double(Nanos nanos) {
+  // Nearly all amounts are multiples of a power of two, of which 64 bits are exact.
+  constexpr int kShift = 11;
+  const auto shortened = static_cast<std::int64_t>(nanos >> kShift);
+  if (Nanos{shortened} * (1 << kShift) != nanos) return static_cast<double>(nanos);
+  return static_cast<double>(shortened) * (1 << kShift);
+}
+
 // The number in which the descheduler computes with this resource: cpu in thousandths, all others
 // in units.
 [[nodiscard]] constexpr std::int64_t counted(std::string_view resource, Nanos nanos) {

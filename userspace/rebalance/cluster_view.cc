@@ -4,6 +4,16 @@
 #include <algorithm>
 
 namespace forestall::rebalance {
+namespace {
+
+// A template, because a division by a constant takes less time.
+template <std::int64_t kStep>
+Nanos free_of(std::int64_t all, Nanos requested) {
+  return Nanos{all - rounded(requested, kStep)} * kStep;
+}
+
+}  // namespace
+
 ClusterView::ClusterView(const Snapshot& snapshot, Corrections corrections)
     : snapshot_(snapshot),
       pods_(snapshot.nodes.size()),
@@ -189,11 +199,8 @@ void ClusterView::compute_room(NodeIndex node) const {
   NodeRoom& room = of.room;
   room.requested_cpu = requests_[node].of(kCpu);
   room.requested_memory = requests_[node].of(kMemory);
-  const auto free = [](std::int64_t all, Nanos requested, std::int64_t step) {
-    return Nanos{all - rounded(requested, step)} * step;
-  };
-  room.cpu = free(of.cpu_steps, room.requested_cpu, kNanosPerMilli);
-  room.memory = free(of.memory_steps, room.requested_memory, kNanosPerUnit);
+  room.cpu = free_of<kNanosPerMilli>(of.cpu_steps, room.requested_cpu);
+  room.memory = free_of<kNanosPerUnit>(of.memory_steps, room.requested_memory);
   room.pods = Nanos{of.pods - live_[node]} * kNanosPerUnit;
   of.known = true;
 }

@@ -91,20 +91,9 @@ class ClusterView {
   [[nodiscard]] const PersistentVolume* find_volume(std::string_view name) const;
   [[nodiscard]] const ClusterNamespace* find_namespace(std::string_view name) const;
 
-  // Whether required anti-affinity keeps the pod away from the node's topology domains.
-  [[nodiscard]] bool repels(PodIndex pod, NodeIndex node) const {
-    return placement_.repel(*this, pod, node);
-  }
-
-  // Required pod affinity, topology spread and host ports.
-  [[nodiscard]] PlacementProblem placement_problem(PodIndex pod, NodeIndex node) const {
-    return placement_.problem(*this, pod, node);
-  }
-
-  // Whether neither of both stands against it.
-  [[nodiscard]] bool admits(PodIndex pod, NodeIndex node) const {
-    return placement_.admit(*this, pod, node);
-  }
+  // Required pod affinity and anti-affinity, topology spread and host ports. Valid until the rules
+  // of another pod are read, or a pod leaves its node.
+  [[nodiscard]] const PodRules& rules_of(PodIndex pod) const { return placement_.of(*this, pod); }
 
   // Removes the pod: it was evicted, and its plugin has ended.
   void remove(PodIndex pod);

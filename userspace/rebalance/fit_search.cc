@@ -27,10 +27,10 @@ bool FitSearch::fits_any_other(PodIndex pod) {
   const std::vector<NodeIndex>& eligible = eligible_.of(view_.pod(pod), {});
   const std::vector<NodeIndex>& nodes = rooms(pod, eligible);
   const PodNeed need(view_, pod);
+  const RuleFit rules(view_, pod);
   const auto own = view_.origin_of(pod);
-  const bool fits = std::ranges::any_of(nodes, [&](NodeIndex each) {
-    return each != own && need.fits(each) && fits_eligible(view_, pod, each);
-  });
+  const bool fits = std::ranges::any_of(
+      nodes, [&](NodeIndex each) { return each != own && need.fits(each) && rules.fits(each); });
   if (!fits && &nodes == &eligible) remember(pod, eligible);
   return fits;
 }

@@ -97,23 +97,25 @@ Booking MoveMemory::booking_of(const Move& move, NodeIndex node) {
 void MoveMemory::remember(OwnerId owner, std::optional<NodeIndex> node) {
   if (owner != kNoOwner) {
     if (owner >= by_owner_.size()) by_owner_.resize(view_.owner_count());
-    by_owner_[owner].push_back(nodes_.size());
+    by_owner_[owner].moves.push_back(nodes_.size());
+    if (node) by_owner_[owner].nodes.push_back(*node);
   }
   nodes_.push_back(node);
 }
 
-const std::vector<std::size_t>* MoveMemory::moves_of(PodIndex pod) const {
+const MoveMemory::OwnerMoves* MoveMemory::moves_of(PodIndex pod) const {
   const OwnerId owner = view_.owner_of(pod);
-  if (owner >= by_owner_.size() || by_owner_[owner].empty()) return nullptr;
+  if (owner >= by_owner_.size() || by_owner_[owner].moves.empty()) return nullptr;
   return &by_owner_[owner];
 }
 
 std::string MoveMemory::refusal(PodIndex index) const {
-  const auto* const moves = moves_of(index);
-  if (moves == nullptr) return "";
+  const OwnerMoves* const of_owner = moves_of(index);
+  if (of_owner == nullptr) return "";
+  const std::vector<std::size_t>& moves = of_owner->moves;
   const ClusterPod& pod = view_.pod(index);
   bool saw_planned = false;  // all of them have the time of the plan
-  for (const std::size_t each : *moves) {
+  for (const std::size_t each : moves) {
     const bool is_earlier = each < before_.size();
     if (!is_earlier && std::exchange(saw_planned, true)) continue;
     const std::int64_t time_ns = is_earlier ? before_[each].time_ns : view_.now_ns();
@@ -127,18 +129,18 @@ std::string MoveMemory::refusal(PodIndex index) const {
              std::to_string(pacing_.seconds_between_moves) + " s between moves";
     }
   }
-  if (pacing_.moves_per_workload && moves->size() >= *pacing_.moves_per_workload) {
-    return "its workload had " + std::to_string(moves->size()) + " moves within " +
+  if (pacing_.moves_per_workload && moves.size() >= *pacing_.moves_per_workload) {
+    return "its workload had " + std::to_string(moves.size()) + " moves within " +
            std::to_string(pacing_.memory_seconds) + " s, of at most " +
            std::to_string(*pacing_.moves_per_workload);
   }
   return "";
 }
 
-bool MoveMemory::left(PodIndex pod, NodeIndex node) const {
-  const auto* const moves = moves_of(pod);
-  return moves != nullptr &&
-         std::ranges::any_of(*moves, [&](std::size_t each) { return nodes_[each] == node; });
+std::span<const NodeIndex> MoveMemory::left_by(PodIndex pod) const {
+  const OwnerMoves* const of_owner = moves_of(pod);
+  if (of_owner == nullptr) return {};
+  return of_owner->nodes;
 }
 
 bool MoveMemory::was_moved(NodeIndex node, std::string_view pod_namespace,

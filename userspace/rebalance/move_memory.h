@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -77,10 +78,9 @@ class MoveMemory {
   // Why the pod may not be moved now; empty: it may. Pods without an owner are not paced, because
   // nothing replaces them.
   [[nodiscard]] std::string refusal(PodIndex pod) const;
-  // Whether left() may be true for some node.
-  [[nodiscard]] bool has_moves(PodIndex pod) const { return moves_of(pod) != nullptr; }
-  // Whether a pod of this pod's owner left the node within the time, so that none goes back there.
-  [[nodiscard]] bool left(PodIndex pod, NodeIndex node) const;
+  // The nodes that pods of this pod's owner left within the time, so that none goes back there.
+  // Valid until a pod is added.
+  [[nodiscard]] std::span<const NodeIndex> left_by(PodIndex pod) const;
   // The pod was evicted by this plan, with room for it on `destination`. `usage`: measured; null:
   // not.
   void add(PodIndex pod, std::optional<NodeIndex> destination, const Amounts* usage);
@@ -106,7 +106,14 @@ class MoveMemory {
     Nanos cpu_usage = 0;
   };
 
-  [[nodiscard]] const std::vector<std::size_t>* moves_of(PodIndex pod) const;
+  // The moves of one owner, counted from the first move of all.
+  struct OwnerMoves {
+    std::vector<std::size_t> moves;
+    std::vector<NodeIndex> nodes;  // that they left, as far as they are in the snapshot
+  };
+
+  // Null: none.
+  [[nodiscard]] const OwnerMoves* moves_of(PodIndex pod) const;
   void remember(OwnerId owner, std::optional<NodeIndex> node);
   void set_amounts(const PlannedMove& planned, Move& of) const;
   void add_existing_pods();
@@ -121,9 +128,8 @@ class MoveMemory {
   MoveHistory before_;  // of earlier plans
   std::vector<PlannedMove> planned_;
   std::vector<Booking> bookings_;
-  // Moves of both, counted from the first one.
-  std::vector<std::vector<std::size_t>> by_owner_;  // as many owners as have some
-  std::vector<std::optional<NodeIndex>> nodes_;     // that the moved pods left
+  std::vector<OwnerMoves> by_owner_;             // of both; as many owners as have some
+  std::vector<std::optional<NodeIndex>> nodes_;  // that the moved pods left
 };
 
 }  // namespace forestall::rebalance

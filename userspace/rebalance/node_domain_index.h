@@ -21,15 +21,16 @@ inline constexpr DomainId kNoDomainId = -1;
 class NodeDomains {
  public:
   // No node has the key.
-  NodeDomains() = default;
+  explicit NodeDomains(std::size_t nodes) : domains_(nodes, kNoDomainId) {}
   NodeDomains(const ClusterView& view, std::string_view key);
 
-  [[nodiscard]] DomainId of(std::size_t node) const {
-    return domains_.empty() ? kNoDomainId : domains_[node];
-  }
+  [[nodiscard]] DomainId of(std::size_t node) const { return domains_[node]; }
+  // All domains are below.
+  [[nodiscard]] DomainId count() const { return count_; }
 
  private:
-  std::vector<DomainId> domains_;  // by node; empty: none has one
+  std::vector<DomainId> domains_;  // by node
+  DomainId count_ = 0;
 };
 
 class NodeDomainIndex {
@@ -45,7 +46,7 @@ class NodeDomainIndex {
   // Pods may name any number of keys that no node has.
   std::unordered_set<std::string_view> keys_;
   std::unordered_map<std::string_view, NodeDomains> known_;
-  const NodeDomains none_;
+  const NodeDomains none_;  // of such a key
 };
 
 }  // namespace forestall::rebalance

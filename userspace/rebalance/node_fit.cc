@@ -58,7 +58,7 @@ std::string_view short_resource(const ClusterView& view, const ClusterPod& pod, 
 }
 
 bool is_repelled(const ClusterView& view, PodIndex pod, NodeIndex node) {
-  return view.corrects(Correction::anti_affinity) ? view.repels(pod, node)
+  return view.corrects(Correction::anti_affinity) ? view.rules_of(pod).repel(node)
                                                   : repels_pods_of(view, view.pod(pod), node);
 }
 
@@ -115,7 +115,7 @@ bool volumes_allow(const ClusterView& view, const ClusterPod& pod, const Node& n
 
 Misfit scheduler_misfit(const ClusterView& view, PodIndex pod, NodeIndex node) {
   if (!view.corrects(Correction::scheduler_filters)) return Misfit::none;
-  switch (view.placement_problem(pod, node)) {
+  switch (view.rules_of(pod).problem(node)) {
     case PlacementProblem::none: break;
     case PlacementProblem::pod_affinity: return Misfit::pod_affinity;
     case PlacementProblem::spread: return Misfit::spread;
@@ -176,14 +176,21 @@ bool fits_any_other(const ClusterView& view, PodIndex pod, std::span<const NodeI
   });
 }
 
-bool fits_eligible(const ClusterView& view, PodIndex pod, NodeIndex node) {
-  // The rules between pods are compared first, because they take the least memory.
-  const bool between_pods =
+// The rules between pods are compared first, because they take the least memory.
+RuleFit::RuleFit(const ClusterView& view, PodIndex pod)
+    : view_(view), pod_(pod), has_claims_(!view.pod(pod).claims.empty()) {
+  const bool all_rules =
       view.corrects(Correction::anti_affinity) && view.corrects(Correction::scheduler_filters);
-  if (between_pods && !view.admits(pod, node)) return false;
-  if (view.node(node).unschedulable) return false;
-  if (between_pods) return volumes_allow(view, view.pod(pod), view.node(node));
-  return !is_repelled(view, pod, node) && scheduler_misfit(view, pod, node) == Misfit::none;
+  if (all_rules) rules_ = &view.rules_of(pod);
+}
+
+bool RuleFit::has_volumes(NodeIndex node) const {
+  return volumes_allow(view_, view_.pod(pod_), view_.node(node));
+}
+
+bool RuleFit::fits_one_by_one(NodeIndex node) const {
+  return !view_.node(node).unschedulable && !is_repelled(view_, pod_, node) &&
+         scheduler_misfit(view_, pod_, node) == Misfit::none;
 }
 
 PodNeed::PodNeed(const ClusterView& view, PodIndex pod) : view_(view), pod_(view.pod(pod)) {

@@ -27,8 +27,27 @@ namespace forestall::rebalance {
                                   std::span<const NodeIndex> nodes);
 
 // fits(), without the predicates that EligibleNodes has answered: labels, taints, and here also
-// resources.
-[[nodiscard]] bool fits_eligible(const ClusterView& view, PodIndex pod, NodeIndex node);
+// resources. For a comparison with many nodes, as long as no pod leaves its node and no other pod
+// is compared.
+class RuleFit {
+ public:
+  // `view` must outlive this object.
+  RuleFit(const ClusterView& view, PodIndex pod);
+  [[nodiscard]] bool fits(NodeIndex node) const {
+    if (rules_ == nullptr) return fits_one_by_one(node);
+    return rules_->admit(node) && !view_.node(node).unschedulable &&
+           (!has_claims_ || has_volumes(node));
+  }
+
+ private:
+  [[nodiscard]] bool has_volumes(NodeIndex node) const;
+  [[nodiscard]] bool fits_one_by_one(NodeIndex node) const;
+
+  const ClusterView& view_;
+  const PodIndex pod_;
+  const PodRules* rules_ = nullptr;  // null: not all of them count
+  const bool has_claims_;
+};
 
 // What a pod requests, for a comparison with many nodes.
 class PodNeed {

@@ -12,7 +12,7 @@ constexpr std::size_t kChunkMax = 2 * kChunk;
 }  // namespace
 
 NodesByUse::NodesByUse(std::vector<Entry> entries) {
-  std::ranges::sort(entries);
+  std::sort(entries.begin(), entries.end());
   for (std::size_t from = 0; from < entries.size(); from += kChunk) {
     const auto first = entries.begin() + static_cast<std::ptrdiff_t>(from);
     const std::size_t count = std::min(kChunk, entries.size() - from);
@@ -22,7 +22,7 @@ NodesByUse::NodesByUse(std::vector<Entry> entries) {
 }
 
 std::size_t NodesByUse::chunk_of(const Entry& entry) const {
-  const auto above = std::ranges::upper_bound(firsts_, entry);
+  const auto above = std::upper_bound(firsts_.begin(), firsts_.end(), entry);
   return above == firsts_.begin() ? 0 : static_cast<std::size_t>(above - firsts_.begin()) - 1;
 }
 
@@ -34,7 +34,7 @@ void NodesByUse::insert(const Entry& entry) {
   }
   const std::size_t at = chunk_of(entry);
   std::vector<Entry>& chunk = chunks_[at];
-  chunk.insert(std::ranges::upper_bound(chunk, entry), entry);
+  chunk.insert(std::upper_bound(chunk.begin(), chunk.end(), entry), entry);
   set_first(at);
   if (chunk.size() <= kChunkMax) return;
   const auto middle = chunk.begin() + kChunk;
@@ -49,7 +49,7 @@ void NodesByUse::move(const Entry& from, const Entry& to) {
   if (from == to) return;
   const std::size_t at = chunk_of(from);
   std::vector<Entry>& chunk = chunks_[at];
-  chunk.erase(std::ranges::lower_bound(chunk, from));
+  chunk.erase(std::lower_bound(chunk.begin(), chunk.end(), from));
   if (chunk.empty()) {
     const auto gone = static_cast<std::ptrdiff_t>(at);
     chunks_.erase(chunks_.begin() + gone);

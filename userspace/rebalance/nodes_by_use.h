@@ -4,14 +4,22 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 namespace forestall::rebalance {
 
 class NodesByUse {
  public:
-  using Entry = std::pair<double, std::size_t>;  // use, node
+  // Trivial, so that entries move as bytes.
+  struct Entry {
+    double use = 0;
+    std::size_t node = 0;
+
+    friend bool operator==(const Entry&, const Entry&) = default;
+    friend bool operator<(const Entry& a, const Entry& b) {
+      return a.use < b.use || (a.use == b.use && a.node < b.node);
+    }
+  };
 
   NodesByUse() = default;
   // Each node once.
@@ -24,8 +32,8 @@ class NodesByUse {
   template <typename Visit>
   bool each(Visit visit) const {
     for (const std::vector<Entry>& chunk : chunks_) {
-      for (const auto& [use, node] : chunk) {
-        if (!visit(node)) return false;
+      for (const Entry& each : chunk) {
+        if (!visit(each.node)) return false;
       }
     }
     return true;

@@ -2,7 +2,6 @@
 #include "rebalance/placement_rules.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "rebalance/cluster_view.h"
 #include "rebalance/eligible_nodes.h"
@@ -13,9 +12,8 @@ namespace forestall::rebalance {
 namespace {
 
 constexpr std::string_view kDoNotSchedule = "DoNotSchedule";
-constexpr std::string_view kAllAddresses = "0.0.0.0";
 
-void count_at(DomainCounts& counts, DomainId domain, std::int64_t change) {
+void count_at(DomainCounts& counts, DomainId domain, std::int32_t change) {
   if (domain != kNoDomainId) counts.add(domain, change);
 }
 
@@ -32,15 +30,6 @@ bool all_select(const std::vector<PodAffinityTerm>& rules, const ClusterPod& pod
 // A terminating pod does not count for topology spread.
 bool counts_for_spread(const ClusterPod& pod) {
   return !pod.terminating;
-}
-
-bool is_all(std::string_view address) {
-  return address.empty() || address == kAllAddresses;
-}
-
-bool conflict(const HostPort& a, const HostPort& b) {
-  return a.port == b.port && a.protocol == b.protocol &&
-         (is_all(a.address) || is_all(b.address) || a.address == b.address);
 }
 
 bool has_rules(const ClusterPod& pod) {
@@ -64,44 +53,6 @@ LabelSelector selector_of(const SpreadConstraint& constraint, const ClusterPod& 
 }
 
 }  // namespace
-
-void DomainCounts::add(DomainId domain, std::int64_t change) {
-  total_ += change;
-  const auto known = std::ranges::find(few_, domain, &DomainCount::first);
-  if (known != few_.end()) {
-    known->second += change;
-    if (known->second != 0) return;
-    *known = few_.back();
-    few_.pop_back();
-  } else if (few_.size() < kFewDomains && !others_.contains(domain)) {
-    few_.emplace_back(domain, change);
-  } else {
-    add_other(domain, change);
-  }
-}
-
-void DomainCounts::add_other(DomainId domain, std::int64_t change) {
-  const auto known = others_.try_emplace(domain, 0).first;
-  std::int64_t& count = known->second;
-  const auto forget = sizes_.find(count);
-  if (count != 0 && --forget->second == 0) sizes_.erase(forget);
-  count += change;
-  if (count == 0) {
-    others_.erase(known);
-  } else {
-    ++sizes_[count];
-  }
-}
-
-std::int64_t DomainCounts::least(std::size_t domains, DomainId without) const {
-  const std::int64_t own = of(without);
-  const std::size_t occupied = few_.size() + others_.size();
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  if (!sizes_.empty()) least = sizes_.begin()->first;
-  for (const auto& [domain, count] : few_) least = std::min(least, count);
-  if (occupied == 0 || occupied - (own == 1 ? 1 : 0) < domains) return 0;
-  return own > 0 ? std::min(least, own - 1) : least;
-}
 
 PlacementRules::PlacementRules() = default;
 PlacementRules::~PlacementRules() = default;
@@ -253,7 +204,7 @@ void PlacementRules::follow(const ClusterView& view) {
     const ClusterPod& pod = view.pod(change.pod);
     if (!is_live(pod)) continue;
     const auto count = [&](DomainCounts& counts, const Group& group) {
-      const auto count_one = [&](NodeIndex node, std::int64_t difference) {
+      const auto count_one = [&](NodeIndex node, std::int32_t difference) {
         if (group.nodes != nullptr && !(group.nodes->contains[node] && counts_for_spread(pod))) {
           return;
         }
@@ -316,10 +267,10 @@ void PlacementRules::add_affinity(const ClusterView& view, const ClusterPod& pod
   for (const PodAffinityTerm& each : terms) {
     Group& group = intern(rules, each.topology_key, nullptr);
     count_selected(view, group);
-    Checked& checked = to.affinity.emplace_back();
-    checked.group = &group;
-    checked.counts = &group.selected;
-    checked.selects_itself = selects_itself;
+    CountedPods& counted = to.affinity.emplace_back();
+    counted.topology = group.topology;
+    counted.counts = &group.selected;
+    counted.selects_itself = selects_itself;
   }
 }
 
@@ -334,11 +285,7 @@ void PlacementRules::add_spread(const ClusterView& view, const ClusterPod& pod, 
     const CountedNodes& nodes = counted_nodes(view, pod, each);
     Group& group = intern({std::move(rule)}, each.topology_key, &nodes);
     count_selected(view, group);
-    Checked& checked = to.spread.emplace_back();
-    checked.group = &group;
-    checked.counts = &group.selected;
-    checked.constraint = &each;
-    checked.selects_itself = all_select(group.rules, pod);
+    to.spread.push_back({&group, &each, all_select(group.rules, pod)});
   }
 }
 
@@ -358,10 +305,11 @@ void PlacementRules::prepare_class(const ClusterView& view, const ClusterPod& po
 void PlacementRules::add_repelling(const PodClass& of, bool owns,
                                    std::optional<std::size_t> place) {
   const auto add = [&](const Group& group, const DomainCounts& counts, bool counts_itself) {
-    Checked& added = repelling_.emplace_back();
-    added.group = &group;
+    CountedPods& added = rules_.repelling_.emplace_back();
+    added.topology = group.topology;
     added.counts = &counts;
     if (counts_itself && place) added.own_domain = group.topology->of(*place);
+    added.set_most(0);
   };
   const auto is_in = [](const Groups& list, const Group* group) {
     return std::ranges::find(list, group) != list.end();
@@ -378,20 +326,24 @@ void PlacementRules::add_repelling(const PodClass& of, bool owns,
 
 void PlacementRules::add_counts(const ClusterPod& pod, const PodClass& of,
                                 std::optional<std::size_t> place) {
-  unsatisfiable_ = of.unsatisfiable;
-  affinity_ = of.affinity;
-  for (Checked& each : affinity_) {
-    if (place && each.selects_itself) each.own_domain = each.group->topology->of(*place);
+  rules_.unsatisfiable_ = of.unsatisfiable;
+  rules_.affinity_ = of.affinity;
+  for (CountedPods& each : rules_.affinity_) {
+    if (place && each.selects_itself) each.own_domain = each.topology->of(*place);
   }
-  spread_ = of.spread;
-  for (Checked& each : spread_) {
+  rules_.spread_.clear();
+  for (const Spread& each : of.spread) {
     const CountedNodes& nodes = *each.group->nodes;
+    CountedPods& added = rules_.spread_.emplace_back();
+    added.topology = each.group->topology;
+    added.counts = &each.group->selected;
+    added.selects_itself = each.selects_itself;
     if (place && each.selects_itself && counts_for_spread(pod) && nodes.contains[*place]) {
-      each.own_domain = each.group->topology->of(*place);
+      added.own_domain = added.topology->of(*place);
     }
     const bool few = static_cast<std::int64_t>(nodes.domains) < each.constraint->min_domains;
-    const std::int64_t least = few ? 0 : each.counts->least(nodes.domains, each.own_domain);
-    each.most_others = each.constraint->max_skew + least - (each.selects_itself ? 1 : 0);
+    const std::int64_t least = few ? 0 : added.counts->least(nodes.domains, added.own_domain);
+    added.set_most(each.constraint->max_skew + least - (each.selects_itself ? 1 : 0));
   }
 }
 
@@ -401,77 +353,17 @@ void PlacementRules::prepare(const ClusterView& view, std::size_t index) {
   follow(view);
   if (pod_ == index) return;
   pod_ = index;
-  repelling_.clear();
   const ClusterPod& pod = view.pod(index);
+  rules_.view_ = &view;
+  rules_.pod_ = index;
+  rules_.with_ports_ = pod.host_ports.empty() ? nullptr : &with_ports_;
   PodClass& of = class_of(view, index);
   prepare_class(view, pod, of);
   // A pod that has ended is not counted anywhere.
   const auto place = is_live(pod) ? view.place_of(index) : std::nullopt;
+  rules_.repelling_.clear();
   add_repelling(of, owns_terms(pod), place);
   add_counts(pod, of, place);
-}
-
-bool PlacementRules::repel(const ClusterView& view, std::size_t pod, std::size_t node) {
-  prepare(view, pod);
-  return between_pods_ && is_repelled(node);
-}
-
-// What refuses the most nodes comes first.
-bool PlacementRules::admit(const ClusterView& view, std::size_t pod, std::size_t node) {
-  prepare(view, pod);
-  return !between_pods_ || (keeps_spread(node) && !is_repelled(node) && has_affinity(node) &&
-                            has_ports(view, pod, node));
-}
-
-bool PlacementRules::is_repelled(std::size_t node) const {
-  return std::ranges::any_of(repelling_, [&](const Checked& each) {
-    const DomainId domain = each.group->topology->of(node);
-    return domain != kNoDomainId && each.others_in(domain) > 0;
-  });
-}
-
-// satisfyPodAffinity(): the first pod of a series with affinity only to each other may go anywhere.
-bool PlacementRules::has_affinity(std::size_t node) const {
-  if (unsatisfiable_) return false;
-  bool found = true;
-  std::int64_t others = 0;
-  for (const Checked& each : affinity_) {
-    const DomainId domain = each.group->topology->of(node);
-    if (domain == kNoDomainId) return false;
-    if (each.others_in(domain) <= 0) found = false;
-    others += each.counts->total() - (each.own_domain != kNoDomainId ? 1 : 0);
-  }
-  return found || (others == 0 && affinity_.front().selects_itself);
-}
-
-// podtopologyspread Filter().
-bool PlacementRules::keeps_spread(std::size_t node) const {
-  return std::ranges::all_of(spread_, [&](const Checked& each) {
-    const DomainId domain = each.group->topology->of(node);
-    return domain != kNoDomainId && each.others_in(domain) <= each.most_others;
-  });
-}
-
-bool PlacementRules::has_ports(const ClusterView& view, std::size_t pod, std::size_t node) const {
-  const auto& wanted = view.pod(pod).host_ports;
-  if (wanted.empty()) return true;
-  const auto taken = with_ports_.find(node);
-  return taken == with_ports_.end() || std::ranges::none_of(taken->second, [&](std::size_t other) {
-           return other != pod && std::ranges::any_of(wanted, [&](const HostPort& want) {
-                    return std::ranges::any_of(
-                        view.pod(other).host_ports,
-                        [&](const HostPort& has) { return conflict(want, has); });
-                  });
-         });
-}
-
-PlacementProblem PlacementRules::problem(const ClusterView& view, std::size_t pod,
-                                         std::size_t node) {
-  prepare(view, pod);
-  if (!between_pods_) return PlacementProblem::none;
-  if (!has_ports(view, pod, node)) return PlacementProblem::ports;
-  if (!has_affinity(node)) return PlacementProblem::pod_affinity;
-  return keeps_spread(node) ? PlacementProblem::none : PlacementProblem::spread;
 }
 
 }  // namespace forestall::rebalance

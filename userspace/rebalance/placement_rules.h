@@ -17,6 +17,7 @@
 
 #include "rebalance/node_domain_index.h"
 #include "rebalance/pod_class_index.h"
+#include "rebalance/pod_rules.h"
 #include "rebalance/snapshot.h"
 
 namespace forestall::rebalance {
@@ -25,52 +26,17 @@ class ClusterView;
 class EligibleNodes;
 class LabelIndex;
 
-enum class PlacementProblem : std::uint8_t { none, pod_affinity, spread, ports };
-
-// Numbers of pods, by domain.
-class DomainCounts {
- public:
-  void add(DomainId domain, std::int64_t change);
-  [[nodiscard]] std::int64_t of(DomainId domain) const {
-    for (const auto& [known, count] : few_) {
-      if (known == domain) return count;
-    }
-    if (others_.empty()) return 0;
-    const auto found = others_.find(domain);
-    return found == others_.end() ? 0 : found->second;
-  }
-  [[nodiscard]] std::int64_t total() const { return total_; }
-  // The smallest number in `domains` domains, without one pod of the domain `without`, if it is
-  // one.
-  [[nodiscard]] std::int64_t least(std::size_t domains, DomainId without) const;
-
- private:
-  using DomainCount = std::pair<DomainId, std::int64_t>;
-  // The pods of most groups are in so few domains.
-  static constexpr std::size_t kFewDomains = 12;
-
-  void add_other(DomainId domain, std::int64_t change);
-
-  // Domains without pods are in neither.
-  std::vector<DomainCount> few_;
-  std::unordered_map<DomainId, std::int64_t> others_;
-  std::map<std::int64_t, std::size_t> sizes_;  // how many of the others have so many pods
-  std::int64_t total_ = 0;
-};
-
 class PlacementRules {
  public:
   PlacementRules();
   ~PlacementRules();
 
-  // Whether required anti-affinity keeps the pod away from the node. One pod is checked for many
-  // nodes, so what holds for the last one is kept.
-  [[nodiscard]] bool repel(const ClusterView& view, std::size_t pod, std::size_t node);
-  // Whether all rules admit the pod.
-  [[nodiscard]] bool admit(const ClusterView& view, std::size_t pod, std::size_t node);
-  // The other rules.
-  [[nodiscard]] PlacementProblem problem(const ClusterView& view, std::size_t pod,
-                                         std::size_t node);
+  // Valid until the rules of another pod are read, or a pod of the view leaves its node. One pod is
+  // compared with many nodes, so what holds for the last one is kept.
+  [[nodiscard]] const PodRules& of(const ClusterView& view, std::size_t pod) {
+    prepare(view, pod);
+    return rules_;
+  }
 
  private:
   // The nodes whose pods a spread constraint counts.
@@ -88,19 +54,11 @@ class PlacementRules {
     DomainCounts selected;
     DomainCounts owners;  // the pods that have the rule, of anti-affinity
   };
-  // A group of the checked pod.
-  struct Checked {
+  // A spread constraint of a class.
+  struct Spread {
     const Group* group = nullptr;
-    const DomainCounts* counts = nullptr;
-    DomainId own_domain = kNoDomainId;  // where the pod itself is counted
     const SpreadConstraint* constraint = nullptr;
     bool selects_itself = false;
-    std::int64_t most_others = 0;  // in a domain that keeps the spread
-
-    // REQUIRES: a domain.
-    [[nodiscard]] std::int64_t others_in(DomainId domain) const {
-      return counts->of(domain) - (own_domain == domain ? 1 : 0);
-    }
   };
   using Groups = std::vector<Group*>;
   // The same groups are checked for all pods of a class.
@@ -109,8 +67,8 @@ class PlacementRules {
     Groups owned;                   // anti-affinity terms of them
     bool is_prepared = false;
     Groups selecting;  // of those that live pods own
-    std::vector<Checked> affinity;
-    std::vector<Checked> spread;
+    std::vector<CountedPods> affinity;
+    std::vector<Spread> spread;
     bool unsatisfiable = false;  // its affinity selects no pod
     // Of all groups, found among those without a label and those of its pods' labels, so many.
     Groups all_selecting;
@@ -138,10 +96,6 @@ class PlacementRules {
                                                   const SpreadConstraint& constraint);
   // The groups that select the pod.
   [[nodiscard]] const Groups& selecting(const ClusterPod& pod, PodClass& of);
-  [[nodiscard]] bool is_repelled(std::size_t node) const;
-  [[nodiscard]] bool has_affinity(std::size_t node) const;
-  [[nodiscard]] bool keeps_spread(std::size_t node) const;
-  [[nodiscard]] bool has_ports(const ClusterView& view, std::size_t pod, std::size_t node) const;
 
   bool started_ = false;
   bool between_pods_ = false;  // some pod has a rule
@@ -157,13 +111,10 @@ class PlacementRules {
   std::unique_ptr<LabelIndex> live_;  // one live pod of each class
   std::unique_ptr<EligibleNodes> eligible_;
   std::map<std::pair<const void*, std::vector<std::string_view>>, CountedNodes> counted_nodes_;
-  std::unordered_map<std::size_t, std::vector<std::size_t>> with_ports_;  // pods, by node
+  PodsWithPorts with_ports_;
 
-  std::optional<std::size_t> pod_;  // that was checked last
-  std::vector<Checked> repelling_;
-  std::vector<Checked> affinity_;
-  std::vector<Checked> spread_;
-  bool unsatisfiable_ = false;
+  std::optional<std::size_t> pod_;  // whose rules were read last
+  PodRules rules_;                  // of it
 };
 
 }  // namespace forestall::rebalance

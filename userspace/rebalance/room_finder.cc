@@ -22,7 +22,7 @@ constexpr std::size_t kChangesMax = 256;
 
 double share(Nanos used, double all) {
   if (all <= 0) return std::numeric_limits<double>::max();
-  return static_cast<double>(used) / all;
+  return to_double(used) / all;
 }
 
 // Whether `more` is at least `amounts`, of each of its resources.
@@ -41,13 +41,15 @@ bool is_extended(std::string_view resource) {
 // The best node so far.
 class RoomFinder::Search {
  public:
-  Search(const ClusterView& view, PodIndex pod, const Rooms& rooms)
+  // `siblings`: the live pods of the pod's owner, by node; null: it has none.
+  Search(const ClusterView& view, PodIndex pod, const Rooms& rooms, const DomainCounts* siblings)
       : view_(view),
         rooms_(rooms),
         need_(view, pod),
         cpu_(view.pod(pod).request.of(kCpu)),
         memory_(view.pod(pod).request.of(kMemory)),
-        owner_(view.owner_of(pod)),
+        siblings_(siblings),
+        sibling_bits_(siblings == nullptr ? 0 : siblings->bits_above(0)),
         origin_(view.origin_of(pod)) {}
 
   // Whether the node does with the pod's requests and usage.
@@ -56,12 +58,12 @@ class RoomFinder::Search {
   }
   [[nodiscard]] bool is_own(NodeIndex node) const { return node == origin_; }
 
-  void compare(NodeIndex node, const std::vector<DomainCounts>& siblings) {
+  void compare(NodeIndex node) {
     const NodeRoom& room = view_.room_on(node);
     const double used = std::max(share(room.requested_cpu + cpu_, room.whole_cpu),
                                  share(room.requested_memory + memory_, room.whole_memory));
-    const std::int64_t alike =
-        owner_ == kNoOwner ? 0 : siblings[owner_].of(static_cast<DomainId>(node));
+    const auto domain = static_cast<DomainId>(node);
+    const std::int64_t alike = (sibling_bits_ & bit_of(domain)) == 0 ? 0 : siblings_->of(domain);
     ++compared_;
     const Key key{alike, used, node};
     if (best_ && *best_ <= key) return;
@@ -82,7 +84,8 @@ class RoomFinder::Search {
   const PodNeed need_;
   const Nanos cpu_;
   const Nanos memory_;
-  const OwnerId owner_;
+  const DomainCounts* const siblings_;
+  const std::uint64_t sibling_bits_;  // has those of all nodes with siblings
   const std::optional<NodeIndex> origin_;
   std::optional<Key> best_;
   int compared_ = 0;
@@ -152,7 +155,7 @@ void RoomFinder::order(Pool& pool, std::span<const NodeIndex> nodes) const {
   std::vector<NodesByUse::Entry> entries;
   for (const NodeIndex each : nodes) {
     pool.use[each] = use_of(each);
-    entries.emplace_back(pool.use[each], each);
+    entries.push_back({pool.use[each], each});
   }
   pool.by_use = NodesByUse(std::move(entries));
 }
@@ -244,12 +247,13 @@ std::optional<NodeIndex> RoomFinder::find(PodIndex index, const Rooms& rooms) {
   follow();
   Pool& pool = pool_of(rooms.nodes);
   Candidates& candidates = candidates_of(pool, index);
-  Search search(view_, index, rooms);
+  const OwnerId owner = view_.owner_of(index);
+  Search search(view_, index, rooms, owner == kNoOwner ? nullptr : &siblings_[owner]);
+  const RuleFit rules(view_, index);
+  const auto left = memory_ == nullptr ? std::span<const NodeIndex>() : memory_->left_by(index);
   const auto compare = [&](NodeIndex node) {
-    if (search.is_own(node) || !fits_eligible(view_, index, node)) return;
-    if (!search.may_have_room(node)) return;
-    if (memory_ != nullptr && memory_->left(index, node)) return;
-    search.compare(node, siblings_);
+    if (!rules.fits(node) || search.is_own(node) || !search.may_have_room(node)) return;
+    if (std::ranges::find(left, node) == left.end()) search.compare(node);
   };
   if (candidates.nodes.size() <= kFew) {
     std::ranges::for_each(candidates.nodes, compare);

@@ -68,7 +68,11 @@ DefaultEvictor::DefaultEvictor(const ClusterView& view, const DefaultEvictorArgs
     : view_(view),
       args_(args),
       fit_nodes_(ready_nodes(view, args.node_selector)),
-      fit_search_(view, fit_nodes_) {}
+      fit_search_(view, fit_nodes_) {
+  for (const PodProtection each : args.protections) {
+    protections_ |= 1U << static_cast<unsigned>(each);
+  }
+}
 
 template <typename Refuse>
 void DefaultEvictor::check_filter(PodIndex index, Refuse refuse) const {

@@ -34,7 +34,9 @@ class DefaultEvictor {
   void check_filter(PodIndex pod, Refuse refuse) const;
   template <typename Refuse>
   void check_pre_eviction(PodIndex pod, Refuse refuse) const;
-  [[nodiscard]] bool has(PodProtection each) const { return args_.protections.contains(each); }
+  [[nodiscard]] bool has(PodProtection each) const {
+    return (protections_ & (1U << static_cast<unsigned>(each))) != 0;
+  }
   // The threshold belongs to the protection of system critical pods. If corrected, one below their
   // priorities stands for itself.
   [[nodiscard]] bool threshold_applies() const {
@@ -45,6 +47,7 @@ class DefaultEvictor {
 
   const ClusterView& view_;
   const DefaultEvictorArgs& args_;
+  unsigned protections_ = 0;          // a bit for each
   std::vector<NodeIndex> fit_nodes_;  // candidates of nodeFit
   mutable FitSearch fit_search_;      // keeps what it found
 };

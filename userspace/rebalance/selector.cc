@@ -214,11 +214,11 @@ Result<Requirement> read_requirement(SelectorReader& reader) {
 }  // namespace
 
 std::optional<std::string_view> find_label(const Labels& labels, std::string_view key) {
-  const auto found = std::lower_bound(
-      labels.begin(), labels.end(), key,
-      [](const auto& label, std::string_view wanted) { return label.first < wanted; });
-  if (found == labels.end() || found->first != key) return std::nullopt;
-  return found->second;
+  // Few labels have a key of the same size, so few texts are read.
+  for (const auto& [known, value] : labels) {
+    if (known == key) return value;
+  }
+  return std::nullopt;
 }
 
 std::optional<Operator> parse_operator(std::string_view word) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // RemovePodsHavingTooManyRestarts.
 #include <algorithm>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rebalance/node_pods.h"
@@ -44,9 +46,13 @@ void run_plugin(PluginSession& session, const TooManyRestartsArgs& args) {
            std::to_string(args.threshold);
   };
   for (const NodeIndex node : session.nodes()) {
-    std::vector<PodIndex> pods = view.pods_on(node);
-    std::stable_sort(pods.begin(), pods.end(),
-                     [&](PodIndex a, PodIndex b) { return restarts(a) > restarts(b); });
+    // Each pod is read once: they are far apart in memory.
+    std::vector<std::pair<std::int64_t, PodIndex>> by_restarts;
+    for (const PodIndex each : view.pods_on(node)) by_restarts.emplace_back(restarts(each), each);
+    std::ranges::stable_sort(by_restarts, std::ranges::greater(),
+                             [](const auto& each) { return each.first; });
+    std::vector<PodIndex> pods;
+    for (const auto& [count, pod] : by_restarts) pods.push_back(pod);
     if (!evict_each(session, args.scope, pods, reason_of)) return;
   }
 }

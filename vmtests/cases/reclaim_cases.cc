@@ -29,7 +29,7 @@ using test::ScratchKind;
 using test::ZramSwap;
 
 constexpr Bytes kCgroupLimit = mib(320);
-constexpr Bytes kThreshold = mib(64);
+constexpr Bytes kWatchedThreshold = mib(64);
 constexpr Bytes kFile = mib(260);
 // What the kernel has swapped out when the agent gets SIGTERM.
 constexpr Bytes kBegun = mib(4);
@@ -62,11 +62,11 @@ TEST(Reclaim, AStopDoesNotWaitForItsEnd) {
   ASSERT_TRUE(owner.wait_exit(std::chrono::seconds(120)));
   ASSERT_EQ(owner.reap(), 0);
   const Bytes before = scratch.usage(tenant);
-  ASSERT_GT(before, kCgroupLimit - kThreshold);
+  ASSERT_GT(before, kCgroupLimit - kWatchedThreshold);
   AgentRun agent(
       fmt::format("evictionHard: {{}}\npods: {{enabled: false}}\nwatch:\n  - {{cgroup: "
                   "{0}, available: {1}Mi}}\nworkloads:\n  - {{cgroup: {0}/*}}\n",
-                  scratch.path(), kThreshold.count >> 20));
+                  scratch.path(), kWatchedThreshold.count >> 20));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   const MonotonicTime deadline = SystemClock().now() + kPatience;
   while (scratch.usage(tenant) > before - kBegun && SystemClock().now() < deadline) {

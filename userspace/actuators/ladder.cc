@@ -2,6 +2,7 @@
 // All kills of this agent: one epoll for their events and one pool of reapers.
 #include "actuators/ladder.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -291,8 +292,12 @@ Result<void> Ladder::Machine::warm_up() {
   WorkloadSample sample;
   sample.workload.path = TRY(context_.tree.path_of(getpid()));
   sample.workload.cgroup = TRY(context_.tree.open(sample.workload.path)).id();
-  // Pins one process and releases it at once; other processes in the cgroup get no signal.
-  (void)PinnedProcesses::take(context_.tree, never_kill_, sample.workload, 1);
+  // Pins the processes of the cgroup and releases them at once; the others there get no signal.
+  pinned_->pin({sample.workload}, never_kill_);
+  pollfd pinned{pinned_->fd(), POLLIN, 0};
+  (void)::poll(&pinned, 1, static_cast<int>(kWarmUpPatience / std::chrono::milliseconds(1)));
+  (void)pinned_->collect();
+  pinned_->release();
   LadderOptions options = options_;
   options.dry_run = false;
   options.release_timeout = kWarmUpPatience;

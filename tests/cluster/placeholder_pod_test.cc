@@ -31,8 +31,8 @@ TEST(WantedRoom, IsThatOfTheMovedPod) {
   pod.request.at(rebalance::kMemory) = 64 * rebalance::Nanos{rebalance::kNanosPerUnit};
   pod.request.at("example.com/card") = rebalance::kNanosPerUnit;
   pod.tolerations = {
-      {"pool", "a", false, true, rebalance::TaintEffect::no_schedule},
-      {"bad", "", false, false, std::nullopt},
+      {"pool", "a", rebalance::TolerationOperator::equal, rebalance::TaintEffect::no_schedule},
+      {"bad", "", rebalance::TolerationOperator::unknown, std::nullopt},
   };
   const WantedRoom room = wanted_room({}, snapshot, 0, "n2", "run-1").value();
   EXPECT_EQ(room.owner, "owner");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/fake_managed_oom.h"
 
-#include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include <cstddef>
+#include <stdexcept>
 
 namespace forestall::test {
 
@@ -15,8 +15,10 @@ FakeManagedOom::FakeManagedOom() {
   path().copy(address.sun_path, sizeof(address.sun_path) - 1);
   listening_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const auto* general = reinterpret_cast<const sockaddr*>(&address);
-  EXPECT_EQ(::bind(listening_.get(), general, sizeof(address)), 0);
-  EXPECT_EQ(::listen(listening_.get(), 4), 0);
+  if (::bind(listening_.get(), general, sizeof(address)) != 0 ||
+      ::listen(listening_.get(), 4) != 0) {
+    throw std::runtime_error("no socket at " + path());
+  }
 }
 
 std::string FakeManagedOom::accept() {

@@ -496,31 +496,18 @@ TEST(RemoveFailedPods, EvictsFailedPodsOfAnHourByDefault) {
               IsEmpty());
 }
 
-// In contrast to PodLifeTime, whose age must be above its limit.
-TEST(RemoveFailedPods, APodOfTheMinimumAgeIsOldEnough) {
+// The descheduler's plugin runs PodLifeTime with its arguments (failedpods.go, toLifeTimeArgs()).
+TEST(RemoveFailedPods, ItsAgeAndReasonsAreThoseOfPodLifeTime) {
   const auto cluster =
       kTwoNodes + std::vector<std::string>{
-                      pod_text("equal", "n1", {.metadata = created("11:00:00"), .phase = "Failed"}),
-                      pod_text("less", "n1", {.metadata = created("11:00:01"), .phase = "Failed"})};
-  EXPECT_THAT(
-      plan_for(policy_text("RemoveFailedPods", "{minPodLifetimeSeconds: 3600}"), cluster).evicted(),
-      ElementsAre("equal"));
-}
-
-// In contrast to the states of PodLifeTime.
-TEST(RemoveFailedPods, ThePhaseAndAMissingReasonAreNoReasons) {
-  const PodText shut_down{
-      .metadata = created("10:00:00"), .status = R"(, "reason": "Shutdown")", .phase = "Failed"};
-  const PodText plain{.metadata = created("10:00:00"), .phase = "Failed"};
-  const auto cluster = kTwoNodes + std::vector<std::string>{pod_text("plain", "n1", plain),
-                                                            pod_text("shut", "n1", shut_down)};
-  const auto evicted = [&](const std::string& reasons) {
-    return plan_for(policy_text("RemoveFailedPods", "{reasons: " + reasons + "}"), cluster)
-        .evicted();
+                      pod_text("less", "n1", {.metadata = created("11:00:00"), .phase = "Failed"}),
+                      pod_text("more", "n1", {.metadata = created("10:59:59"), .phase = "Failed"})};
+  const auto evicted = [&](const std::string& args) {
+    return plan_for(policy_text("RemoveFailedPods", args), cluster).evicted();
   };
-  EXPECT_THAT(evicted("[Failed]"), IsEmpty());
-  EXPECT_THAT(evicted("['']"), IsEmpty());
-  EXPECT_THAT(evicted("[Failed, Shutdown]"), ElementsAre("shut"));
+  EXPECT_THAT(evicted("{minPodLifetimeSeconds: 3600}"), ElementsAre("more"));
+  EXPECT_THAT(evicted("{reasons: [Failed]}"), ElementsAre("more"));
+  EXPECT_THAT(evicted("{reasons: [Shutdown]}"), IsEmpty());
 }
 
 }  // namespace

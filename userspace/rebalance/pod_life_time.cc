@@ -33,18 +33,14 @@ bool any_container(const ClusterPod& pod, bool with_init, bool with_ephemeral, a
 }
 
 bool in_wanted_state(const PodLifeTimeArgs& args, const ClusterPod& pod) {
-  if (args.states.empty()) return true;
-  // RemoveFailedPods compares reasons only, and only those that are given.
-  const auto wanted = [&](std::string_view reason) {
-    return (!args.failed_only || !reason.empty()) && contains(args.states, reason);
-  };
-  if (wanted(pod.reason) || (!args.failed_only && contains(args.states, pod.phase_text))) {
+  if (args.states.empty() || contains(args.states, pod.phase_text) ||
+      contains(args.states, pod.reason)) {
     return true;
   }
-  return any_container(pod, args.init_containers, args.ephemeral_containers,
-                       [&](const ContainerState& each) {
-                         return (each.waiting || each.terminated) && wanted(each.reason);
-                       });
+  return any_container(
+      pod, args.init_containers, args.ephemeral_containers, [&](const ContainerState& each) {
+        return (each.waiting || each.terminated) && contains(args.states, each.reason);
+      });
 }
 
 bool has_wanted_owner(const PodLifeTimeArgs& args, const ClusterPod& pod) {
@@ -82,12 +78,11 @@ bool has_wanted_exit_code(const PodLifeTimeArgs& args, const ClusterPod& pod) {
   });
 }
 
-// A pod without a creation time is as old as can be. RemoveFailedPods has a minimum, which may be
-// reached exactly.
+// A pod without a creation time is as old as can be.
 bool is_old(const PodLifeTimeArgs& args, const ClusterPod& pod, std::int64_t now_ns) {
   if (!args.max_seconds) return true;
   const auto age = seconds_since(now_ns, pod.created_ns);
-  return age && (args.failed_only ? *age >= *args.max_seconds : *age > *args.max_seconds);
+  return age && *age > *args.max_seconds;
 }
 
 bool is_wanted(const PodLifeTimeArgs& args, const ClusterPod& pod, std::int64_t now_ns) {

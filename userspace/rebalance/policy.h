@@ -136,8 +136,8 @@ struct ConditionFilter {
 struct PodLifeTimeArgs {
   PodScope scope;
   NamespaceRule owner_kinds;
-  std::optional<std::uint64_t> max_seconds;  // older pods only; if failed_only, or as old
-  std::vector<std::string> states;           // if failed_only, reasons: the phase does not count
+  std::optional<std::uint64_t> max_seconds;  // older pods only
+  std::vector<std::string> states;
   std::vector<ConditionFilter> conditions;
   std::vector<std::int32_t> exit_codes;
   bool init_containers = false;

@@ -20,6 +20,7 @@ struct PodState {
   std::string uid;
   bool allowed = true;
   bool in_progress = false;
+  PodPhase phase = PodPhase::running;
 };
 
 class BackgroundEvictionsTest : public ::testing::Test {
@@ -32,6 +33,7 @@ class BackgroundEvictionsTest : public ::testing::Test {
       pod.uid = snapshot.texts->keep(each.uid);
       pod.background_allowed = each.allowed;
       pod.background_in_progress = each.in_progress;
+      pod.phase = each.phase;
     }
     evictions_.mark(snapshot, clock_.now());
     std::vector<std::string> uids;
@@ -66,6 +68,12 @@ TEST_F(BackgroundEvictionsTest, GoOnWhileThePodHasTheAnnotation) {
 
 TEST_F(BackgroundEvictionsTest, OfAnotherProcessCountToo) {
   EXPECT_THAT(marked({{.uid = "a", .in_progress = true}, {"b"}}), ElementsAre("a"));
+}
+
+TEST_F(BackgroundEvictionsTest, EndWithThePod) {
+  for (const auto phase : {PodPhase::succeeded, PodPhase::failed}) {
+    EXPECT_THAT(marked({{.uid = "a", .in_progress = true, .phase = phase}}), IsEmpty());
+  }
 }
 
 TEST_F(BackgroundEvictionsTest, NeedThePodsAnnotation) {

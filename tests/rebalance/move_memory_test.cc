@@ -106,6 +106,17 @@ TEST(MoveMemory, APlanPrintsWhatTheNextOneNeeds) {
                           Move{"ReplicaSet/rs", "n1", "default", "p", kNow}));
 }
 
+TEST(MoveMemory, AnEvictionInTheBackgroundIsNoNewMove) {
+  const auto cluster = nodes() + std::vector{pod_text("p", "n1", created(1800))};
+  World world = paced("pacing: {memorySeconds: 600}, ", cluster, {});
+  ASSERT_EQ(world.plan.history.value().size(), 1U);
+  world.snapshot.pods[0].evicted_in_background = true;
+  const MoveHistory history{move_of("ReplicaSet/rs", "n1", 300)};
+  world.plan = rebalance(world.policy, world.snapshot, history);
+  EXPECT_THAT(world.evicted(), ElementsAre("p"));
+  EXPECT_EQ(world.plan.history, history);
+}
+
 // Times of creation are whole seconds, and a plan is made within one.
 TEST(MoveMemory, APodOfTheSecondOfTheMoveNeedNotComeAfterIt) {
   const PodText this_second{.metadata = R"(, "creationTimestamp": "2026-01-01T12:00:00Z")"};

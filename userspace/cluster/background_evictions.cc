@@ -20,7 +20,8 @@ void BackgroundEvictions::assume(const std::string& uid, MonotonicTime now) {
 void BackgroundEvictions::mark(rebalance::Snapshot& snapshot, MonotonicTime now) {
   std::unordered_map<std::string, BackgroundEviction> present;
   for (rebalance::ClusterPod& pod : snapshot.pods) {
-    if (!pod.background_allowed) continue;
+    // The descheduler ignores what has ended as well: it would always count in the limits.
+    if (!pod.background_allowed || !rebalance::is_live(pod)) continue;
     std::string uid(pod.uid);
     const auto known = pods_.find(uid);
     // Without the annotation it is unknown whether the eviction ended. If the webhook removed it,

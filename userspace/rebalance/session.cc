@@ -162,6 +162,11 @@ void PluginSession::limit(PodIndex pod, const char* message) {
 }
 
 EvictResult PluginSession::evict(PodIndex pod, std::string reason, const Rooms* rooms) {
+  // Its move was remembered, and its room booked, when the eviction was accepted.
+  if (view_.pod(pod).evicted_in_background) {
+    run_.evictions.push_back({pod, profile_, run_.plugin, std::move(reason), {}, std::nullopt});
+    return EvictResult::evicted;
+  }
   std::string refusal = memory_.refusal(pod);
   if (!refusal.empty()) {
     run_.evictions.push_back({pod, profile_, run_.plugin, std::move(reason), std::move(refusal)});

@@ -28,6 +28,12 @@ TEST(ManagedOomAdvice, NamesTheSourceAndWhatStandsInItsWay) {
   EXPECT_THAT(other, Not(HasSubstr("D-Bus")));
 }
 
+TEST(ManagedOomAdvice, WithoutManagedOomNamesAUnitThatWouldStopTheAgent) {
+  EXPECT_EQ(systemd_oomd_advice({false, ""}), std::nullopt);
+  EXPECT_EQ(systemd_oomd_advice({true, "forestall"}), std::nullopt);
+  EXPECT_THAT(systemd_oomd_advice({true, ""}), testing::Optional(HasSubstr("is not masked")));
+}
+
 class SystemdOomdUnits : public ::testing::Test {
  protected:
   [[nodiscard]] bool can_start() const {

@@ -263,9 +263,13 @@ std::optional<std::string> memory_qos_advice(const AdviceInput& subject) {
   return std::nullopt;
 }
 
-// What keeps managedOOM from having rules on this host, or where they come from.
+// What keeps managedOOM from having rules on this host, or where they come from. Without it: what
+// can stop the agent.
 std::optional<std::string> managed_oom_advice(const AdviceInput& subject) {
-  if (!subject.loaded || !subject.loaded->managed_oom) return std::nullopt;
+  if (!subject.loaded || !subject.loaded->managed_oom) {
+    if (!clients::systemd_is_running()) return std::nullopt;
+    return systemd_oomd_advice(read_systemd_oomd(subject.host.tree));
+  }
   if (subject.host.tree.version() != kernel::CgroupVersion::v2) {
     return "managedOOM has no effect: it needs cgroup v2, as systemd-oomd does.";
   }

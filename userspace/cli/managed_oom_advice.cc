@@ -48,6 +48,14 @@ SystemdOomdFacts read_systemd_oomd(const kernel::CgroupTree& tree,
   return {is_usable(units), first_process(tree)};
 }
 
+std::optional<std::string> systemd_oomd_advice(const SystemdOomdFacts& facts) {
+  if (!facts.can_start || facts.process == "forestall") return std::nullopt;
+  return fmt::format(
+      "{} is not masked: a unit with ManagedOOM properties or any local user can start it, and "
+      "that stops forestall.service; mask it.",
+      kUnit);
+}
+
 std::string managed_oom_source_advice(const SystemdOomdFacts& facts, bool by_dbus) {
   if (facts.process == "forestall") {
     return fmt::format("managedOOM: the agent in {} reads the properties {}.", kUnit,

@@ -2,6 +2,7 @@
 // What `forestall doctor` reports on the source of managedOOM and on systemd-oomd.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct SystemdOomdFacts {
                                                      "/usr/lib/systemd/system",
                                                      "/lib/systemd/system"});
 
+// Without managedOOM; nothing: systemd-oomd cannot start, or the agent runs as its unit.
+[[nodiscard]] std::optional<std::string> systemd_oomd_advice(const SystemdOomdFacts& facts);
 // `by_dbus`: managedOOM.source is dbus.
 [[nodiscard]] std::string managed_oom_source_advice(const SystemdOomdFacts& facts, bool by_dbus);
 

@@ -83,8 +83,9 @@ TEST_F(PinnedVictimsTest, OfTheRequestsThatWaitTheLastOneIsServed) {
   pin("first");
   pin("second");
   unblock();
-  EXPECT_FALSE(collect()) << "another request has begun";
-  EXPECT_TRUE(victims_->pinning());
+  EXPECT_TRUE(collect());
+  EXPECT_TRUE(victims_->pinning()) << "another request has begun";
+  EXPECT_NE(victims_->of(id("blocked")), nullptr) << "of use until then";
   EXPECT_TRUE(collect());
   EXPECT_NE(victims_->of(id("second")), nullptr);
   EXPECT_EQ(victims_->of(id("first")), nullptr);

@@ -48,8 +48,8 @@ class GuardSuccession : public ::testing::Test {
   GuardSuccession() : tree_(std::move(kernel::CgroupTree::discover()).value()) {
     scratch_.limit(scratch_.path(), kLimit);
     pins_ = open_pins();
-    wait_for_the_end_of_others();
   }
+  static void SetUpTestSuite() { wait_for_the_end_of_others(); }
 
   // The kernel frees the guard of an agent of the test before a moment after its last descriptor.
   static void wait_for_the_end_of_others() {

@@ -177,6 +177,21 @@ TEST_F(LadderPinned, AnotherListAndReleasingCloseTheDescriptors) {
   EXPECT_TRUE(first.expired());
 }
 
+// A pin has the protected groups of the time when it was taken.
+TEST_F(LadderPinned, OtherProtectedGroupsReleaseThePins) {
+  Hog hog(scratch, path, mib(4));
+  const WorkloadSample victim = run.rank(path);
+  const auto protect = [&](std::vector<actuators::ProtectedGroup> groups) {
+    run.ladder().protect(std::make_shared<const actuators::ProtectedGroups>(std::move(groups)));
+  };
+  protect({});
+  run.pin({victim});
+  protect({});
+  EXPECT_NE(run.ladder().pinned_of(victim.workload.cgroup), nullptr);
+  protect({{victim.workload.cgroup, path}});
+  EXPECT_EQ(run.ladder().pinned_of(victim.workload.cgroup), nullptr);
+}
+
 // Another thread killed first: the outcome describes the whole kill.
 TEST_F(LadderPinned, AKillThatWasSignalledIsCompleted) {
   Hog hog(scratch, path, mib(32));

@@ -72,10 +72,11 @@ class LadderRun {
     std::vector<Workload> workloads;
     for (const WorkloadSample& each : victims) workloads.push_back(each.workload);
     if (!ladder_->pin(std::move(workloads))) return;
-    do {
+    while (ladder_->pinning()) {
       pollfd pinned{ladder_->pins_fd(), POLLIN, 0};
       ::poll(&pinned, 1, -1);
-    } while (!ladder_->collect_pins());
+      (void)ladder_->collect_pins();
+    }
   }
 
   // Starts a kill and runs iterations until it has an outcome.

@@ -70,6 +70,8 @@ class Ladder::Machine {
   void set_options(const LadderOptions& options) { options_ = options; }
   [[nodiscard]] bool dry_run() const { return options_.dry_run; }
   void protect(std::shared_ptr<const ProtectedGroups> groups) {
+    const ProtectedGroups* before = never_kill_.protected_groups();
+    if (before == nullptr || before->all() != groups->all()) pinned_->release();
     never_kill_.protect(std::move(groups));
   }
   [[nodiscard]] int fd() const { return epoll_.get(); }

@@ -62,7 +62,8 @@ class Ladder {
   // Whether kills that begin now send no signals.
   [[nodiscard]] bool dry_run() const;
 
-  // From now on processes with a thread in one of these groups are not signalled (members.h).
+  // From now on processes with a thread in one of these groups are not signalled (members.h). If
+  // they are others than before, all pins are released: those have the former ones.
   void protect(std::shared_ptr<const ProtectedGroups> groups);
 
   // Verifies, signals and starts reaping, without waiting. The only path lookup is that of the
@@ -105,7 +106,7 @@ class Ladder {
   [[nodiscard]] bool pinning() const;
   // Polls readable once collect_pins() has something to do.
   [[nodiscard]] int pins_fd() const;
-  // Takes what was pinned. Returns whether the last pin() is done with this.
+  // Takes what was pinned. Returns whether something was.
   [[nodiscard]] bool collect_pins();
   // Releases all, and those that are being pinned.
   void release_pins();

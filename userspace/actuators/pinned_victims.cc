@@ -70,10 +70,10 @@ std::shared_ptr<const PinnedProcesses> PinnedVictims::of(CgroupId cgroup) const 
 bool PinnedVictims::collect() {
   if (!thread_->finish()) return false;
   Request done = *std::exchange(running_, std::nullopt);
-  if (!dropped_) pins_ = std::move(done.pins);
-  if (!waiting_) return !dropped_;
-  start(*std::exchange(waiting_, std::nullopt));
-  return false;
+  const bool taken = !dropped_;
+  if (taken) pins_ = std::move(done.pins);
+  if (waiting_) start(*std::exchange(waiting_, std::nullopt));
+  return taken;
 }
 
 }  // namespace forestall::actuators

@@ -41,11 +41,11 @@ class PinnedVictims {
   [[nodiscard]] std::shared_ptr<const PinnedProcesses> of(CgroupId cgroup) const;
 
   // Whether a request is under way.
-  [[nodiscard]] bool pinning() const { return running_ && !dropped_; }
+  [[nodiscard]] bool pinning() const { return waiting_ || (running_ && !dropped_); }
   // Polls readable once collect() has something to do.
   [[nodiscard]] int fd() const { return thread_->fd(); }
-  // Takes what the thread has pinned, and starts the request that waits. Returns whether the last
-  // request is done with this.
+  // Takes what the thread has pinned, and starts the request that waits. Returns whether pins were
+  // taken. pinning(): they are not yet those of the last request.
   [[nodiscard]] bool collect();
 
  private:

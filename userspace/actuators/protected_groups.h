@@ -15,6 +15,8 @@ struct ProtectedGroup {
   CgroupId cgroup;
   std::string path;
   bool with_descendants = true;
+
+  friend bool operator==(const ProtectedGroup&, const ProtectedGroup&) = default;
 };
 
 class ProtectedGroups {

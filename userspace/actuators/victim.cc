@@ -260,7 +260,7 @@ void Victim::follow_up(const std::vector<pid_t>& present) {
     (void)processes_.signal(from, SIGKILL);
     processes_.reap(from);
   }
-  if (cgroup_kill_.queued() && snapshot->refused > 0) {
+  if (cgroup_kill_.queued() && (snapshot->refused > 0 || snapshot->unlisted)) {
     cgroup_kill_.withdraw();
   } else if (cgroup_kill_.queued()) {
     cgroup_kill_.note_unpinned(processes_.count_unknown(present));

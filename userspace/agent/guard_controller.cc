@@ -91,8 +91,10 @@ void GuardController::evaluated(const Config& config, const Record& record,
   } else if (due_ || standing_.in_force()) {
     disarm();
   }
-  // There is a list, or nothing to make one for.
-  follow(!on || parts_.guard.armed() || !standing_.has_subject(), now);
+  // There is a list, or nothing to make one for. In the warning zone the list of the zone is to
+  // come (due_), without a standing one.
+  const bool needs_list = due_ || standing_.has_subject();
+  follow(!on || parts_.guard.armed() || !needs_list, now);
 }
 
 // Ends a former guard once this one is ready, or when it has ruled for long enough.

@@ -60,6 +60,8 @@ class LoopGuard {
   // The loop is about to kill for a threshold: the guard's list for a stopped loop is withdrawn.
   // False: it has fired, and its report is to be taken first.
   [[nodiscard]] virtual bool claim() { return true; }
+  // A former guard has the turn: only claim() ends it.
+  [[nodiscard]] virtual bool waits() const { return false; }
   // The pre-ranked list is new: if there is a guard list, an evaluation is due at once.
   virtual void ranked() {}
   // The cgroups of the protected workloads: no process with a thread in one of them is approved.
@@ -106,6 +108,7 @@ class GuardController final : public LoopGuard {
   void evaluated(const Config& config, const Record& record, const VictimCache& victim_cache,
                  const GrowthWatch& growth) override;
   [[nodiscard]] bool claim() override;
+  [[nodiscard]] bool waits() const override { return parts_.guard.waits(); }
   void ranked() override;
   void protect(const std::shared_ptr<const actuators::ProtectedGroups>& groups) override;
   void disarm() override;

@@ -180,6 +180,8 @@ bool KillController::advance() {
 
 void KillController::post_orders(const Config& config) {
   if (config.dry_run || !config.compat.hard_at_once) return;
+  // A former guard may fire, and the watchdog cannot end it: both would act on one crossing.
+  if (parts_.guard.waits()) return parts_.watchdog.withdraw();
   const auto is_under_way = [](const KillProgress& kill) {
     return kill.state == KillState::in_flight || kill.state == KillState::terminating;
   };

@@ -49,10 +49,22 @@ inline void read_into_cache(const ScratchCgroup& scratch, const std::string& gro
   ASSERT_GE(scratch.usage(scratch.path()), kLine);
 }
 
+// The kernel frees the guard of an agent of the test before a moment after its last descriptor.
+inline void wait_for_the_end_of_other_guards() {
+  const MonotonicTime give_up = SystemClock().now() + kPatience;
+  for (;;) {
+    const auto guard = kernel::GuardPrograms::load({.charge_hook = false});
+    if (!guard) throw std::runtime_error(guard.error().text());
+    if (!(*guard)->held_until()) return;
+    if (SystemClock().now() > give_up) throw std::runtime_error((*guard)->hold_reason());
+  }
+}
+
 class GuardFixture : public ::testing::Test {
  protected:
   // Loaded once, because an emulated machine verifies the programs for seconds.
   static void SetUpTestSuite() {
+    wait_for_the_end_of_other_guards();
     auto loaded = kernel::GuardPrograms::load();
     ASSERT_TRUE(loaded.ok()) << loaded.error().text();
     shared_ = std::move(loaded).value();

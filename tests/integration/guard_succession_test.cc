@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "descriptor_store.h"
+#include "guard_fixture.h"
 #include "kernel/cgroup_tree.h"
 #include "kernel/fd_store.h"
 #include "kernel/guard.h"
@@ -50,18 +51,7 @@ class GuardSuccession : public ::testing::Test {
     scratch_.limit(scratch_.path(), kLimit);
     pins_ = open_pins();
   }
-  static void SetUpTestSuite() { wait_for_the_end_of_others(); }
-
-  // The kernel frees the guard of an agent of the test before a moment after its last descriptor.
-  static void wait_for_the_end_of_others() {
-    const MonotonicTime give_up = SystemClock().now() + kPatience;
-    for (;;) {
-      const auto guard = GuardPrograms::load({.charge_hook = false});
-      if (!guard) throw std::runtime_error(guard.error().text());
-      if (!(*guard)->held_until()) return;
-      if (SystemClock().now() > give_up) throw std::runtime_error((*guard)->hold_reason());
-    }
-  }
+  static void SetUpTestSuite() { wait_for_the_end_of_other_guards(); }
 
   std::unique_ptr<PinDirectory> open_pins() {
     auto pins = PinDirectory::open(bpffs_.pins());

@@ -144,6 +144,7 @@ static __always_inline int aim_claimed(__u32 index, struct abi_guard_slot* slot,
 
   /* The kill may have ended since the caller was selected for it, and a next one begun. */
   if (__sync_fetch_and_add(&state->shooting, 0) != generation) return AIMED_REPLACED;
+  if (whose_turn() != TURN_OURS) return AIMED_REPLACED;
   if (!take_victim(slot, index, state->group, generation, i, &victim, &replaced))
     return replaced ? AIMED_REPLACED : AIMED_BEYOND;
   if (victim.group != state->group)
@@ -192,7 +193,7 @@ static __always_inline void shoot_current(struct abi_guard_slot* slot, struct gu
   if (__sync_lock_test_and_set(&state->current_claimed, 1)) return;
   if (take_current(generation & 1, state->group, state->crossed_boot_ns + YOUNGER_NS, &victim) &&
       __sync_fetch_and_add(&state->shooting, 0) == generation &&
-      in_force_ordered(slot) == generation &&
+      in_force_ordered(slot) == generation && whose_turn() == TURN_OURS &&
       who_is(victim.tgid, victim.start_ns, victim.cgroup) == VICTIM_APPROVED)
     shoot_at(state, &volley, &victim);
   __sync_lock_test_and_set(&state->current_claimed, 0);

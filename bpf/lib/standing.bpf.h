@@ -55,9 +55,16 @@ static __always_inline __u64 standing_postponed(void) {
   return kills > decides ? kills : decides;
 }
 
+/* Another CPU, or userspace, may postpone it at the same time; the later time counts. */
 static __always_inline void postpone_standing(__u64 until) {
-  if (*(volatile __u64*)&standing_not_before < until)
-    *(volatile __u64*)&standing_not_before = until;
+  __u64 seen = *(volatile __u64*)&standing_not_before;
+
+  for (int tries = 0; tries < 4 && seen < until; tries++) {
+    __u64 before = __sync_val_compare_and_swap(&standing_not_before, seen, until);
+
+    if (before == seen) return;
+    seen = before;
+  }
 }
 
 /* Of each workload in bytes, written by the program that owns the crossing: its working set (0:

@@ -328,7 +328,8 @@ class WatchedStore final : public kernel::GuardStore {
     if (std::this_thread::get_id() == test_) ++dropped_here_;
     return pins_.drop(name);
   }
-  Result<std::size_t> drop_all() override { return pins_.drop_all(); }
+  Result<std::vector<std::string>> names() const override { return pins_.names(); }
+  UniqueFd turn() const override { return pins_.turn(); }
 
  private:
   PinDirectory& pins_;
@@ -396,8 +397,12 @@ TEST_F(GuardSuccession, AFormerGuardThatCannotBeEndedHoldsTheNextOneBack) {
   ASSERT_TRUE((*next)->evaluate().ok());
   EXPECT_EQ((*next)->crossings(), 0U);
   EXPECT_TRUE(leak.alive());
+  ASSERT_TRUE((*next)->hold_check_due());
+  EXPECT_LE(*(*next)->hold_check_due(), SystemClock().now() + std::chrono::seconds(1));
   ASSERT_TRUE(kernel::drop_former_guards(*pins_).ok());
-  ASSERT_TRUE(wait_until_free(**next, leak, scratch_.path() + "/leak"));
+  (*next)->check_hold(*(*next)->hold_check_due());
+  EXPECT_FALSE((*next)->held_until());
+  stand(**next, leak, scratch_.path() + "/leak");
   leak.grow(mib(32));
   expect_killed(leak);
   EXPECT_TRUE(calm.alive());
@@ -544,7 +549,7 @@ TEST_F(GuardSuccession, TheServiceManagerKeepsTheGuardBetweenTwoProcesses) {
   EXPECT_THAT(manager.names(), Contains("guard-2-1-clocks"));
 }
 
-// Loading has read the store already.
+// Loading has read the store already. The service manager may take its time to empty it.
 TEST_F(GuardSuccession, AGuardThatDoesNotLoadEndsTheOneOfTheServiceManager) {
   DescriptorStore manager;
   Hog leak(scratch_, add("leak"), mib(8));
@@ -565,6 +570,15 @@ TEST_F(GuardSuccession, AGuardThatDoesNotLoadEndsTheOneOfTheServiceManager) {
   });
   ASSERT_TRUE(next.wait_exit());
   EXPECT_EQ(next.reap(), 0);
+  EXPECT_THAT(manager.names(), Contains("guard-1-1-clocks")) << "not removed yet";
+  leak.grow(kLine + mib(16));
+  ASSERT_TRUE(leak.wait_grown());
+  EXPECT_TRUE(leak.alive());
+  {
+    const auto other = GuardPrograms::load({.charge_hook = true, .store = nullptr});
+    ASSERT_TRUE(other.ok()) << other.error().text();
+    EXPECT_FALSE((*other)->held_until()) << (*other)->hold_reason();
+  }
   manager.receive();
   EXPECT_THAT(manager.names(), IsEmpty());
 }

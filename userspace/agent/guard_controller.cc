@@ -86,6 +86,7 @@ void GuardController::evaluated(const Config& config, const Record& record,
   const MonotonicTime now = parts_.clock.now();
   const bool on = config.guard && !config.dry_run && protects_;
   take_over_due_.reset();
+  check_hold(now);
   if (on) {
     make_lists(config, record, victim_cache, growth, now);
   } else if (due_ || standing_.in_force()) {
@@ -95,6 +96,16 @@ void GuardController::evaluated(const Config& config, const Record& record,
   // come (due_), without a standing one.
   const bool needs_list = due_ || standing_.has_subject();
   follow(!on || parts_.guard.armed() || !needs_list, now);
+}
+
+// The kernel frees the guard of an agent that has ended some time after that end.
+void GuardController::check_hold(MonotonicTime now) {
+  const auto due = parts_.guard.hold_check_due();
+  if (!due || *due > now) return;
+  parts_.guard.check_hold(now);
+  if (parts_.guard.held_until()) return;
+  parts_.log.write(exports::LogLevel::info,
+                   exports::LogLine("guard").field("what", "no-longer-held-back"));
 }
 
 // Ends a former guard once this one is ready, or when it has ruled for long enough.
@@ -157,7 +168,8 @@ void GuardController::leave() {
 
 std::optional<MonotonicTime> GuardController::next_due() const {
   std::optional<MonotonicTime> next = due_;
-  for (const auto& due : {report_due_, take_over_due_, standing_.evaluation_due()}) {
+  for (const auto& due :
+       {report_due_, take_over_due_, standing_.evaluation_due(), parts_.guard.hold_check_due()}) {
     if (due && (!next || *due < *next)) next = due;
   }
   return next;

@@ -136,6 +136,7 @@ class GuardController final : public LoopGuard {
 
   void make_lists(const Config& config, const Record& record, const VictimCache& victim_cache,
                   const GrowthWatch& growth, MonotonicTime now);
+  void check_hold(MonotonicTime now);
   void follow(bool ready, MonotonicTime now);
   void note_former_end(MonotonicTime now);
   [[nodiscard]] bool take_over(MonotonicTime now);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/fd_store.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
@@ -19,6 +20,10 @@ Result<void> sent(int result, const char* what) {
   return Error{-result, fmt::format("send {} to the service manager", what)};
 }
 
+UniqueFd duplicate_of(const UniqueFd& fd) {
+  return UniqueFd(fd ? ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0) : -1);
+}
+
 bool is_listening(int fd) {
   return sd_is_socket(fd, AF_UNSPEC, 0, /*listening=*/1) > 0;
 }
@@ -32,6 +37,7 @@ std::unique_ptr<FdStore> FdStore::inherit() {
   for (int i = 0; i < count; ++i) {
     UniqueFd passed(SD_LISTEN_FDS_START + i);
     if (!is_listening(passed.get())) {
+      if (std::string_view(names[i]) == kTurnObject) store->turn_ = duplicate_of(passed);
       store->passed_.push_back({names[i], std::move(passed)});
       store->names_.insert(names[i]);
     }
@@ -67,19 +73,17 @@ Result<void> FdStore::drop(const std::string& name) {
   const std::string message = "FDSTOREREMOVE=1\nFDNAME=" + name;
   TRY(sent(sd_notify(0, message.c_str()), "FDSTOREREMOVE"));
   names_.erase(name);
+  std::erase_if(passed_, [&](const KeptObject& object) { return object.name == name; });
+  if (name == kTurnObject) turn_.reset();
   return {};
 }
 
-// This process has descriptors of its own until kept() is called.
-Result<std::size_t> FdStore::drop_all() {
-  passed_.clear();
-  std::size_t dropped = 0;
-  for (const std::string& name : std::set<std::string>(names_)) {
-    if (!parse_guard_object(name)) continue;
-    TRY(drop(name));
-    ++dropped;
-  }
-  return dropped;
+Result<std::vector<std::string>> FdStore::names() const {
+  return std::vector<std::string>(names_.begin(), names_.end());
+}
+
+UniqueFd FdStore::turn() const {
+  return duplicate_of(turn_);
 }
 
 }  // namespace forestall::kernel

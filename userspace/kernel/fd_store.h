@@ -29,12 +29,14 @@ class FdStore final : public GuardStore {
   // it. Both are in its log.
   [[nodiscard]] Result<void> keep(const std::string& name, int fd) override;
   [[nodiscard]] Result<void> drop(const std::string& name) override;
-  [[nodiscard]] Result<std::size_t> drop_all() override;
+  [[nodiscard]] Result<std::vector<std::string>> names() const override;
+  [[nodiscard]] UniqueFd turn() const override;
 
  private:
   FdStore() = default;
   std::vector<KeptObject> passed_;
   std::set<std::string> names_;  // what the service manager has
+  UniqueFd turn_;                // of its own: kept() gives the one that was passed away
 };
 
 }  // namespace forestall::kernel

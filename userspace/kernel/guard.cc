@@ -505,6 +505,14 @@ const std::string& GuardPrograms::hold_reason() const {
   return loaded_->hold.reason();
 }
 
+std::optional<MonotonicTime> GuardPrograms::hold_check_due() const {
+  return loaded_->hold.check_due();
+}
+
+void GuardPrograms::check_hold(MonotonicTime now) {
+  loaded_->hold.refresh(now);
+}
+
 bool GuardPrograms::waits() const {
   return loaded_->succession.waits();
 }

@@ -143,6 +143,10 @@ class GuardPrograms {
   [[nodiscard]] std::optional<MonotonicTime> held_until() const;
   // Why, for people; empty: it was not held back.
   [[nodiscard]] const std::string& hold_reason() const;
+  // When check_hold() is due; nullopt: it is not held back.
+  [[nodiscard]] std::optional<MonotonicTime> hold_check_due() const;
+  // Ends the hold if the other guard is gone. arm() and stand() do this, too.
+  void check_hold(MonotonicTime now);
   // Whether a former guard is still in force. Until take_over() no list of this guard fires.
   [[nodiscard]] bool waits() const;
   // Ends the former guard; the lists in force fire from then on. False: it has fired, and its

@@ -84,4 +84,9 @@ void GuardHold::refresh(MonotonicTime now) {
   hold(others_until(now));
 }
 
+std::optional<MonotonicTime> GuardHold::check_due() const {
+  if (!until_) return std::nullopt;
+  return std::min(*until_, checked_ + kRecheck);
+}
+
 }  // namespace forestall::kernel

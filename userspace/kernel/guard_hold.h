@@ -28,6 +28,8 @@ class GuardHold {
   void begin(MonotonicTime now);
   // Ends the hold early if the others are gone.
   void refresh(MonotonicTime now);
+  // When refresh() checks again; nullopt: there is no hold.
+  [[nodiscard]] std::optional<MonotonicTime> check_due() const;
 
   // No list fires before; nullopt: they may.
   [[nodiscard]] std::optional<MonotonicTime> until() const { return until_; }

@@ -4,7 +4,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -16,6 +19,18 @@ struct KeptObject {
   std::string name;
   UniqueFd fd;
 };
+
+// The turn's (bpf/abi/guard.h).
+constexpr std::string_view kTurnObject = "guard-turn";
+// A name in a store: "guard-turn", or "guard-NUMBER-LAYOUT-OBJECT".
+struct GuardObjectName {
+  std::uint32_t number = 0;  // of the guard; 0: the turn
+  std::uint32_t layout = 0;  // ABI_GUARD_REPORTS of its build
+  std::string object;        // "turn", "clocks", "ring", or a link
+};
+[[nodiscard]] std::optional<GuardObjectName> parse_guard_object(std::string_view name);
+// Whether the descriptor is an object of that name. REQUIRES: the name can be parsed.
+[[nodiscard]] bool is_guard_object(std::string_view name, int fd);
 
 // Thread rule: one thread at a time.
 class GuardStore {
@@ -31,10 +46,16 @@ class GuardStore {
   // REQUIRES: kept() without an error, and no object of this name.
   [[nodiscard]] virtual Result<void> keep(const std::string& name, int fd) = 0;
   [[nodiscard]] virtual Result<void> drop(const std::string& name) = 0;
-  // Drops everything under the name of a guard's object, also if kept() refuses the store or was
-  // called before. Returns how many objects that were.
-  [[nodiscard]] virtual Result<std::size_t> drop_all() = 0;
+  // The names of all that is kept.
+  [[nodiscard]] virtual Result<std::vector<std::string>> names() const = 0;
+  // What is kept under kTurnObject; invalid: nothing is, or it could not be opened.
+  [[nodiscard]] virtual UniqueFd turn() const = 0;
 };
+
+// Ends former guards: drops everything under the name of a guard's object, also if kept() refuses
+// the store or was called before. No list of these guards fires from the start of the call on: a
+// service manager may be slow to drop them. Returns how many objects that were.
+[[nodiscard]] Result<std::size_t> drop_former_guards(GuardStore& store);
 
 // The kind of a descriptor, from the name that procfs shows: "bpf-map", "bpf_link"; empty: it is
 // not a BPF object.

@@ -13,39 +13,15 @@
 #include <set>
 
 #include "base/parse.h"
+#include "kernel/guard_turn.h"
 #include "kernel/process_ref.h"
 #include "model/duration.h"
 
 namespace forestall::kernel {
 namespace {
 
-constexpr std::string_view kTurn = "turn";
-constexpr std::string_view kTurnName = "guard-turn";
-// Objects that hold a guard's programs, besides the map of its clocks.
-constexpr std::array<std::string_view, 3> kLinks{"memcg-reclaim", "direct-reclaim", "charges"};
-
-std::uint32_t holder_of(std::uint64_t word) {
-  return static_cast<std::uint32_t>(word >> 32);
-}
-
 std::string name_of(std::uint32_t number, std::string_view object) {
   return fmt::format("guard-{}-{}-{}", number, ABI_GUARD_REPORTS, object);
-}
-
-std::optional<bpf_map_info> map_info(int fd) {
-  bpf_map_info info{};
-  __u32 size = sizeof(info);
-  if (bpf_object_kind(fd) != "bpf-map") return std::nullopt;
-  if (bpf_obj_get_info_by_fd(fd, &info, &size) != 0) return std::nullopt;
-  return info;
-}
-
-// Whether this build can read it. A later build may have another layout.
-bool is_readable_turn(int fd) {
-  const auto info = map_info(fd);
-  return info && info->type == BPF_MAP_TYPE_ARRAY && info->key_size == sizeof(__u32) &&
-         info->value_size == sizeof(abi_guard_turn) && info->max_entries == 1 &&
-         (info->map_flags & BPF_F_MMAPABLE) != 0;
 }
 
 // A page of a ring: the first has the position of its reader, the second that of its writers.
@@ -67,48 +43,6 @@ bool is_ring(const KeptObject& object) {
 
 }  // namespace
 
-std::string bpf_object_kind(int fd) {
-  std::array<char, 64> target{};
-  const std::string link = "/proc/self/fd/" + std::to_string(fd);
-  const ssize_t length = ::readlink(link.c_str(), target.data(), target.size());
-  constexpr std::string_view kPrefix = "anon_inode:";
-  if (length <= 0) return {};
-  std::string_view text(target.data(), static_cast<std::size_t>(length));
-  if (!text.starts_with(kPrefix)) return {};
-  text.remove_prefix(kPrefix.size());
-  // Some kernels print the name in brackets.
-  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
-  return std::string(text.starts_with("bpf") ? text : "");
-}
-
-std::optional<GuardObjectName> parse_guard_object(std::string_view name) {
-  if (name == kTurnName) return GuardObjectName{0, 0, std::string(kTurn)};
-  if (next_field(name, '-') != "guard") return std::nullopt;
-  const auto number = parse_u64(next_field(name, '-'));
-  const auto layout = parse_u64(next_field(name, '-'));
-  constexpr std::uint64_t kMax = std::numeric_limits<std::uint32_t>::max();
-  if (!number || !layout || *number == 0 || *number > kMax || *layout > kMax) return std::nullopt;
-  const bool known =
-      name == "clocks" || name == "ring" || std::ranges::find(kLinks, name) != kLinks.end();
-  if (!known) return std::nullopt;
-  return GuardObjectName{static_cast<std::uint32_t>(*number), static_cast<std::uint32_t>(*layout),
-                         std::string(name)};
-}
-
-bool is_guard_object(std::string_view name, int fd) {
-  const auto parsed = parse_guard_object(name);
-  if (std::ranges::find(kLinks, parsed->object) != kLinks.end()) {
-    const std::string kind = bpf_object_kind(fd);
-    return kind == "bpf_link" || kind == "bpf-link";
-  }
-  const auto info = map_info(fd);
-  if (!info) return false;
-  const std::string_view found(info->name);
-  if (parsed->object == "ring") return info->type == BPF_MAP_TYPE_RINGBUF && found == "ring";
-  return info->type == BPF_MAP_TYPE_ARRAY &&
-         found == (parsed->object == kTurn ? "guard_turn" : "guard_clocks");
-}
-
 GuardSuccession GuardSuccession::find(GuardStore* store) {
   GuardSuccession found;
   if (store == nullptr) return found;
@@ -116,7 +50,7 @@ GuardSuccession GuardSuccession::find(GuardStore* store) {
   if (!kept) {
     found.problem_ = kept.error().text();
     // Guards in it end. One that this cannot end holds this guard back (guard_hold.h).
-    if (const auto dropped = store->drop_all(); !dropped) {
+    if (const auto dropped = drop_former_guards(*store); !dropped) {
       found.problem_ += "; " + dropped.error().text();
     }
     return found;
@@ -124,7 +58,7 @@ GuardSuccession GuardSuccession::find(GuardStore* store) {
   found.store_ = store;
   found.kept_ = true;
   for (KeptObject& object : *kept) {
-    if (object.name == kTurnName) {
+    if (object.name == kTurnObject) {
       found.former_turn_ = std::move(object);
       continue;
     }
@@ -145,7 +79,7 @@ GuardSuccession GuardSuccession::find(GuardStore* store) {
   }
   // It is that of a build whose guards this one cannot follow: they end before this one begins.
   found.drop_former();
-  found.drop(std::string(kTurnName));
+  found.drop(std::string(kTurnObject));
   found.former_turn_.reset();
   return found;
 }
@@ -194,7 +128,7 @@ Result<void> GuardSuccession::keep_all(int turn, std::span<const Object> objects
     kept.push_back(std::move(name));
     return {};
   };
-  Result<void> all = former_turn_ ? Result<void>() : keep(std::string(kTurnName), turn);
+  Result<void> all = former_turn_ ? Result<void>() : keep(std::string(kTurnObject), turn);
   for (const Object& object : objects) {
     if (all) all = keep(name_of(number_, object.name), object.fd);
   }
@@ -311,10 +245,6 @@ Result<bool> GuardSuccession::former_ended() {
 
 std::uint32_t GuardSuccession::crossings() const {
   return static_cast<std::uint32_t>(__atomic_load_n(&turn_->data()->holder, __ATOMIC_SEQ_CST));
-}
-
-Result<std::size_t> drop_former_guards(GuardStore& store) {
-  return store.drop_all();
 }
 
 Result<std::vector<std::string>> describe_kept_guards(GuardStore& store, MonotonicTime now) {

@@ -28,16 +28,6 @@
 
 namespace forestall::kernel {
 
-// A name in a store: "guard-turn", or "guard-NUMBER-LAYOUT-OBJECT".
-struct GuardObjectName {
-  std::uint32_t number = 0;  // of the guard; 0: the turn
-  std::uint32_t layout = 0;  // ABI_GUARD_REPORTS of its build
-  std::string object;        // "turn", "clocks", "ring", or a link
-};
-[[nodiscard]] std::optional<GuardObjectName> parse_guard_object(std::string_view name);
-// Whether the descriptor is an object of that name. REQUIRES: the name can be parsed.
-[[nodiscard]] bool is_guard_object(std::string_view name, int fd);
-
 // Thread rule: one thread at a time, except crossings(). It does not move from begin() on.
 class GuardSuccession {
  public:
@@ -105,10 +95,6 @@ class GuardSuccession {
   std::string end_problem_;                // the thread's while it runs
   std::unique_ptr<base::JobThread> ends_;  // last: it uses the above
 };
-
-// Ends what former guards have left, for an agent without a guard. Returns how many objects that
-// were.
-[[nodiscard]] Result<std::size_t> drop_former_guards(GuardStore& store);
 
 // What former guards have left, for people: one line for each guard.
 [[nodiscard]] Result<std::vector<std::string>> describe_kept_guards(GuardStore& store,

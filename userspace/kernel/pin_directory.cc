@@ -105,14 +105,8 @@ Result<void> PinDirectory::drop(const std::string& name) {
   return errno_error("remove", path_ + "/" + name);
 }
 
-Result<std::size_t> PinDirectory::drop_all() {
-  std::size_t dropped = 0;
-  for (const std::string& name : TRY(names())) {
-    if (!parse_guard_object(name)) continue;
-    TRY(drop(name));
-    ++dropped;
-  }
-  return dropped;
+UniqueFd PinDirectory::turn() const {
+  return UniqueFd(bpf_obj_get(place_of(std::string(kTurnObject)).c_str()));
 }
 
 }  // namespace forestall::kernel

@@ -26,12 +26,12 @@ class PinDirectory final : public GuardStore {
   [[nodiscard]] Result<std::vector<KeptObject>> kept() override;
   [[nodiscard]] Result<void> keep(const std::string& name, int fd) override;
   [[nodiscard]] Result<void> drop(const std::string& name) override;
-  [[nodiscard]] Result<std::size_t> drop_all() override;
+  [[nodiscard]] Result<std::vector<std::string>> names() const override;
+  [[nodiscard]] UniqueFd turn() const override;
 
  private:
   PinDirectory(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
   [[nodiscard]] std::string place_of(const std::string& name) const;
-  [[nodiscard]] Result<std::vector<std::string>> names() const;
 
   std::string path_;
   UniqueFd fd_;

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/guard_turn.h"
+
+#include <bpf/bpf.h>
+
+#include <algorithm>
+
+#include "bpf/abi/guard.h"
+#include "kernel/guard_store.h"
+#include "kernel/mapped_array.h"
+
+namespace forestall::kernel {
+
+std::optional<bpf_map_info> map_info(int fd) {
+  bpf_map_info info{};
+  __u32 size = sizeof(info);
+  if (bpf_object_kind(fd) != "bpf-map") return std::nullopt;
+  if (bpf_obj_get_info_by_fd(fd, &info, &size) != 0) return std::nullopt;
+  return info;
+}
+
+bool is_readable_turn(int fd) {
+  const auto info = map_info(fd);
+  return info && info->type == BPF_MAP_TYPE_ARRAY && info->key_size == sizeof(__u32) &&
+         info->value_size == sizeof(abi_guard_turn) && info->max_entries == 1 &&
+         (info->map_flags & BPF_F_MMAPABLE) != 0;
+}
+
+// Programs count crossings in the same word meanwhile.
+Result<void> end_turn(int fd, std::uint32_t last) {
+  const auto turn = TRY(MappedArray<abi_guard_turn>::map(fd, 1, "BPF map guard_turn"));
+  __u64* holder = &turn.data()->holder;
+  __u64 word = __atomic_load_n(holder, __ATOMIC_SEQ_CST);
+  __u64 ended = 0;
+  do {
+    ended = (__u64{std::max(last, holder_of(word))} + 1) << 32 | (word & 0xffffffff);
+  } while (!__atomic_compare_exchange_n(holder, &word, ended, false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST));
+  // Nothing is held back because of it (guard_hold.h).
+  __atomic_store_n(&turn.data()->expires_ns, 0, __ATOMIC_SEQ_CST);
+  return {};
+}
+
+}  // namespace forestall::kernel

@@ -115,7 +115,32 @@ TEST(Evictions, EndWhenTheServerAccepts) {
 }
 
 TEST(Evictions, EndForAPodThatIsGone) {
-  EXPECT_THAT(Play().run({{404}}), ElementsAre("0 POST", "gone"));
+  for (const char* body :
+       {R"({"kind":"Status","status":"Failure","message":"pods \"web-0\" not found","reason":)"
+        R"("NotFound","details":{"name":"web-0","kind":"pods"},"code":404})",
+        R"({"kind":"Status","status":"Failure","message":"namespaces \"shop\" not found",)"
+        R"("reason":"NotFound","details":{"name":"shop","kind":"namespaces"},"code":404})"}) {
+    EXPECT_THAT(Play().run({{404, body}, {201}}), ElementsAre("0 POST", "gone")) << body;
+    EXPECT_THAT(Play().run({{429, kBudget}, {404, body}, {200}}),
+                ElementsAre("0 POST", "0 DELETE", "gone"));
+  }
+}
+
+// Of a proxy, a server that does not serve the path yet, or about another object.
+TEST(Evictions, AreTriedAgainAfterA404ThatDoesNotNameThePod) {
+  for (const char* body :
+       {"", "{}", "404 page not found", "<html>Not Found</html>",
+        R"({"kind":"Status","reason":"NotFound","message":"the server could not find the )"
+        R"(requested resource","details":{},"code":404})",
+        R"({"kind":"Status","reason":"NotFound","details":{"name":"web-1","kind":"pods"}})",
+        R"({"kind":"Status","reason":"NotFound","details":{"name":"web-0","kind":"nodes"}})",
+        R"({"kind":"Pod","reason":"NotFound","details":{"name":"web-0","kind":"pods"}})",
+        R"({"kind":"Status","message":"admission webhook \"w\" denied the request: no",)"
+        R"("reason":"NotFound","details":{"name":"web-0","kind":"pods"},"code":404})"}) {
+    EXPECT_THAT(Play().run({{404, body}, {404, body}, {201}}),
+                ElementsAre("0 POST", "400 POST", "1200 POST", "evicted"))
+        << body;
+  }
 }
 
 // Deleted and made again under the same name during the kill.

@@ -69,6 +69,15 @@ TEST(ApiStatus, ReadsSecondsToWait) {
   EXPECT_THAT(status.causes, ElementsAre("Too large resource version"));
 }
 
+TEST(ApiStatus, ReadsWhichObjectTheServerHasNot) {
+  const ApiStatus status = parse_api_status(404, R"({"kind":"Status","reason":"NotFound",
+    "message":"pods \"web-0\" not found","details":{"name":"web-0","kind":"pods"},"code":404})");
+  EXPECT_TRUE(status.is_without("pods", "web-0"));
+  EXPECT_FALSE(status.is_without("pods", "web-1"));
+  EXPECT_FALSE(status.is_without("nodes", "web-0"));
+  EXPECT_FALSE(parse_api_status(404, "404 page not found").is_without("", ""));
+}
+
 TEST(ApiStatus, TakesAnyOtherTextAsTheMessage) {
   EXPECT_EQ(parse_api_status(429, "Too many requests, please try again later.\n").text(),
             "429: Too many requests, please try again later.");

@@ -107,6 +107,13 @@ bool is_of_other_pod(const kubernetes::ApiStatus& status) {
                                 contains(status.message, "UID in the precondition"));
 }
 
+bool is_of_no_pod(const kubernetes::ApiStatus& status, std::string_view pod_namespace,
+                  std::string_view name) {
+  // A webhook chooses the code, the reason and the details of its denial.
+  if (is_of_webhook(status)) return false;
+  return status.is_without("pods", name) || status.is_without("namespaces", pod_namespace);
+}
+
 // pkg/registry/core/pod/storage/eviction.go.
 bool is_of_budget(const kubernetes::ApiStatus& status) {
   if (status.code == 429) return status.has_cause("DisruptionBudget");

@@ -39,6 +39,10 @@ struct PodTarget {
 
 // A later pod has the name.
 [[nodiscard]] bool is_of_other_pod(const kubernetes::ApiStatus& status);
+// There is no such pod, or not even its namespace. A 404 of anything between here and the API
+// server is not of that.
+[[nodiscard]] bool is_of_no_pod(const kubernetes::ApiStatus& status, std::string_view pod_namespace,
+                                std::string_view name);
 // PodDisruptionBudgets refuse the eviction.
 [[nodiscard]] bool is_of_budget(const kubernetes::ApiStatus& status);
 // An admission webhook denies the eviction: it chooses the code and the time to wait.

@@ -102,7 +102,9 @@ void Evictions::answered(std::string_view uid, const kubernetes::ResponseHead& h
 void Evictions::refused(Waiting& waiting, const kubernetes::ApiStatus& status,
                         const kubernetes::ResponseHead& head, MonotonicTime now) {
   const std::string uid = waiting.pod.uid;
-  if (status.code == 404) return end(uid, EvictionEnd::gone);
+  if (is_of_no_pod(status, waiting.pod.pod_namespace, waiting.pod.name)) {
+    return end(uid, EvictionEnd::gone);
+  }
   // Other conflicts are of a concurrent change, and are tried again: for the same UID only.
   if (is_of_other_pod(status)) return end(uid, EvictionEnd::another_pod);
   if (is_of_budget(status)) return refused_by_budget(waiting, now);

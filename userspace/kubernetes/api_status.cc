@@ -19,10 +19,13 @@ namespace {
 constexpr std::size_t kMessageMax = 512;
 constexpr std::size_t kReasonMax = 64;
 constexpr std::size_t kCausesMax = 8;
+constexpr std::size_t kNameMax = 253;  // of objects
 
 Result<void> read_details(const text::JsonValue& object, ApiStatus& status) {
   const auto details = TRY(object.find("details"));
   if (!details) return {};
+  status.kind = bounded_text(TRY(details->text("kind")), kNameMax);
+  status.name = bounded_text(TRY(details->text("name")), kNameMax);
   if (const auto seconds = TRY(details->find("retryAfterSeconds"))) {
     const std::int64_t wanted = TRY(seconds->integer());
     if (wanted > 0) status.retry_after = parse_retry_after(std::to_string(wanted), "");
@@ -57,6 +60,10 @@ bool ApiStatus::has_cause(std::string_view cause) const {
   return std::ranges::find(causes, cause) != causes.end();
 }
 
+bool ApiStatus::is_without(std::string_view its_kind, std::string_view its_name) const {
+  return code == 404 && reason == "NotFound" && kind == its_kind && name == its_name;
+}
+
 std::string ApiStatus::text() const {
   std::string all = std::to_string(code);
   if (!reason.empty()) all += ' ' + reason;
@@ -65,7 +72,8 @@ std::string ApiStatus::text() const {
 }
 
 ApiStatus read_api_status(int code, const text::JsonValue& object) {
-  ApiStatus status{.code = code, .reason = {}, .message = {}, .causes = {}, .retry_after = {}};
+  ApiStatus status;
+  status.code = code;
   if (const auto read = read_fields(object, status); !read && status.message.empty()) {
     status.message = bounded_text(read.error().text(), kMessageMax);
   }
@@ -83,7 +91,10 @@ ApiStatus parse_api_status(int code, std::string_view body) {
       return status;
     }
   }
-  return {code, {}, bounded_text(body, kMessageMax), {}, {}};
+  ApiStatus status;
+  status.code = code;
+  status.message = bounded_text(body, kMessageMax);
+  return status;
 }
 
 }  // namespace forestall::kubernetes

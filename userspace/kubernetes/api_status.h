@@ -18,12 +18,16 @@ namespace forestall::kubernetes {
 
 struct ApiStatus {
   int code = 0;                         // the HTTP status, or that of the object
-  std::string reason;                   // "TooManyRequests"; empty: not given
+  std::string reason;                   // "TooManyRequests"; empty: not given, or no Status
   std::string message;                  // printable; truncated
   std::vector<std::string> causes;      // reasons of details.causes, at most eight
   std::optional<Duration> retry_after;  // details.retryAfterSeconds
+  std::string kind;                     // details.kind: "pods"
+  std::string name;                     // details.name: of that object
 
   [[nodiscard]] bool has_cause(std::string_view cause) const;
+  // The server has no such object, such as {"pods", "web-0"}. A 404 without that may be of a proxy.
+  [[nodiscard]] bool is_without(std::string_view its_kind, std::string_view its_name) const;
   // "429 TooManyRequests: Cannot evict pod as it would violate the pod's disruption budget."
   [[nodiscard]] std::string text() const;
 };

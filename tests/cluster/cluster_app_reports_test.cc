@@ -196,8 +196,12 @@ TEST_F(ClusterAppReportsTest, ReportsAnAnnotationWithoutEffect) {
   problem.set_pod("s/unknown");
   *status.mutable_pods()->add_annotation_problems() = problem;
   status.mutable_pods()->mutable_annotation_problems(1)->set_pod("s/a");
+  *status.mutable_pods()->add_annotation_problems() = status.pods().annotation_problems(1);
+  status.mutable_pods()->mutable_annotation_problems(2)->set_annotation("prefer");
   agent_->set_status(status);
-  ASSERT_TRUE(run_until([&] { return !requests("POST", "/events").empty(); }));
+  ASSERT_TRUE(run_until([&] { return requests("POST", "/events").size() == 2; }));
+  EXPECT_THAT(requests("POST", "/namespaces/s/events").back().body,
+              HasSubstr(R"(forestall.dev/prefer: \"true\" has no effect)"));
   const ApiRequest event = requests("POST", "/namespaces/s/events").front();
   EXPECT_THAT(event.body, HasSubstr(R"("reason":"AnnotationWithoutEffect")"));
   EXPECT_THAT(event.body, HasSubstr(R"("uid":"a")"));

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace forestall::cluster {
@@ -188,6 +189,80 @@ TEST_F(EventSeriesTest, MakesANewObjectIfTheServerHasRemovedIt) {
   EXPECT_EQ(play(minutes(1), 404, R"({"kind":"Status","code":404})"), "PATCH");
   EXPECT_EQ(play(minutes(1), 201), "POST");
   EXPECT_THAT(last_.body, HasSubstr(R"("count":1)"));
+}
+
+// A status that lists the same for a long time, as of annotations without effect.
+class OfferedEventsTest : public ::testing::Test {
+ protected:
+  static constexpr Duration kInterval = seconds(5);  // of the status
+
+  static ClusterEvent event_of(int number) {
+    ClusterEvent event = evicted(std::to_string(number));
+    event.reason = "AnnotationWithoutEffect";
+    return event;
+  }
+  // Answers each request by `code`; returns what was posted.
+  std::vector<std::string> offer_for(Duration length, int code) {
+    std::vector<std::string> posted;
+    for (const MonotonicTime end = now_ + length; now_ < end; now_ += kInterval) {
+      for (const auto& [event, occurrence] : offered_) events_.offer(event, occurrence, now_);
+      const MonotonicTime sends = now_ + EventSeries::kFirstDelay;
+      while (const auto request = events_.next(sends)) {
+        EXPECT_EQ(request->http.method, "POST") << "each of them happens once";
+        events_.answered(request->key, {code, "", ""}, "{}", std::nullopt, sends);
+        if (code == 201) posted.push_back(request->http.body);
+      }
+    }
+    return posted;
+  }
+
+  MonotonicTime now_ = from_ns(1'000'000'000'000);
+  std::vector<std::pair<ClusterEvent, std::string>> offered_;
+  EventSeries events_{"node-1", [] { return 5; }, [] { return 0.0; }, {5, minutes(1)}};
+};
+
+TEST_F(OfferedEventsTest, AreLateAndNotLostBeyondTheRate) {
+  for (int i = 0; i < 16; ++i) offered_.emplace_back(event_of(i), std::to_string(i));
+  EXPECT_EQ(offer_for(seconds(30), 201).size(), 5U);
+  EXPECT_EQ(offer_for(minutes(5), 201).size(), 5U) << "one a minute";
+  const auto last = offer_for(minutes(60), 201);
+  EXPECT_EQ(last.size(), 6U);
+  for (const std::string& each : last) EXPECT_THAT(each, Not(HasSubstr("combined")));
+  EXPECT_TRUE(offer_for(minutes(180), 201).empty()) << "once";
+}
+
+TEST_F(OfferedEventsTest, WaitForAServerThatIsAwayForHours) {
+  for (int i = 0; i < 4; ++i) offered_.emplace_back(event_of(i), std::to_string(i));
+  EXPECT_TRUE(offer_for(minutes(180), 500).empty());
+  EXPECT_EQ(offer_for(minutes(10), 201).size(), 4U);
+  EXPECT_EQ(events_.dropped(), 0U);
+}
+
+TEST_F(OfferedEventsTest, AreOneForEachTopicOfAPod) {
+  for (const char* topic : {"protected", "prefer"}) {
+    ClusterEvent event = event_of(1);
+    event.topic = topic;
+    event.message = topic;
+    offered_.emplace_back(event, topic);
+  }
+  const auto posted = offer_for(seconds(5), 201);
+  ASSERT_EQ(posted.size(), 2U);
+  EXPECT_THAT(posted[0], HasSubstr(R"("message":"protected")"));
+  EXPECT_THAT(posted[1], HasSubstr(R"("message":"prefer")"));
+}
+
+// Pods with wrong annotations are made and removed without end, and some remain.
+TEST_F(OfferedEventsTest, AreBoundedAndThoseThatLastAreOfferedOnce) {
+  for (int i = 0; i < 4; ++i) offered_.emplace_back(event_of(i), std::to_string(i));
+  EXPECT_EQ(offer_for(seconds(5), 201).size(), 4U);
+  std::size_t posted = 0;
+  for (int i = 4; i < 1'000; ++i) {
+    offered_.emplace_back(event_of(i), std::to_string(i));
+    posted += offer_for(minutes(1), 201).size();
+    offered_.pop_back();
+  }
+  EXPECT_EQ(posted, 996U) << "none of them is of the first four";
+  EXPECT_EQ(events_.dropped(), 0U);
 }
 
 // Names of processes are in the message of a kill by the kernel.

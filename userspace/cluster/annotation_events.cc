@@ -16,6 +16,7 @@ std::vector<AnnotationEvent> annotation_events(const v1::PodFactCounts& status,
     ClusterEvent event;
     event.subject = {"Pod", pod->pod_namespace, pod->name, pod->uid};
     event.reason = "AnnotationWithoutEffect";
+    event.topic = each.annotation();
     event.message = fmt::format("The annotation forestall.dev/{}: \"{}\" has no effect: {}",
                                 each.annotation(), each.value(), each.problem());
     events.push_back({std::move(event), fmt::format("{} {}", pod->uid, each.annotation())});

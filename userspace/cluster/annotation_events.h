@@ -18,7 +18,7 @@ inline constexpr EventSeries::Rate kAnnotationEventRate{5, std::chrono::minutes(
 
 struct AnnotationEvent {
   ClusterEvent event;
-  std::string occurrence;  // of EventSeries::add(): each annotation of a pod once
+  std::string occurrence;  // of EventSeries::offer(): each annotation of a pod once
 };
 
 // Those in the agent's status. Without the pods that `pods` does not have: their UID is unknown.

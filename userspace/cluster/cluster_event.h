@@ -31,6 +31,7 @@ struct ClusterEvent {
   std::string message;
   std::vector<std::pair<std::string, std::string>> annotations = {};
   bool is_normal = false;  // of type Normal; else Warning
+  std::string topic = {};  // Events of a subject and a reason with other topics are other objects
 };
 
 // How often it happened, and when. Times are wall-clock seconds.

@@ -57,7 +57,7 @@ void ClusterReports::answered(const std::string* message) {
   report_builder_.answered(status, clock_.now());
   if (status.has_config()) cgroup_root_ = status.config().cgroup_root();
   for (const AnnotationEvent& each : annotation_events(status.pods(), pods_)) {
-    annotation_events_.add(each.event, each.occurrence, clock_.now());
+    annotation_events_.offer(each.event, each.occurrence, clock_.now());
   }
 }
 

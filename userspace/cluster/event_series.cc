@@ -21,12 +21,18 @@ std::uint64_t hash_of(std::string_view text) {
 
 }  // namespace
 
-bool EventSeries::is_repeated(const std::string& occurrence) {
-  if (occurrence.empty()) return false;
-  if (std::ranges::find(occurrences_, occurrence) != occurrences_.end()) return true;
+// One that is reported all the time stays.
+bool EventSeries::is_known(const std::string& occurrence) {
+  const auto found = std::ranges::find(occurrences_, occurrence);
+  if (found == occurrences_.end()) return false;
+  std::rotate(found, found + 1, occurrences_.end());
+  return true;
+}
+
+void EventSeries::remember(const std::string& occurrence) {
+  if (occurrence.empty()) return;
   occurrences_.push_back(occurrence);
   if (occurrences_.size() > kMax) occurrences_.pop_front();
-  return false;
 }
 
 bool EventSeries::take_token(MonotonicTime now) {
@@ -44,10 +50,10 @@ bool EventSeries::take_token(MonotonicTime now) {
   return true;
 }
 
-EventSeries::Series* EventSeries::find(const EventSubject& subject, std::string_view reason,
-                                       MonotonicTime now) {
-  const auto found = std::ranges::find_if(series_, [&](const Series& each) {
-    return each.event.subject == subject && each.event.reason == reason;
+EventSeries::Series* EventSeries::find(const ClusterEvent& event, MonotonicTime now) {
+  const auto found = std::ranges::find_if(series_, [&event](const Series& each) {
+    return each.event.subject == event.subject && each.event.reason == event.reason &&
+           each.event.topic == event.topic;
   });
   if (found == series_.end()) return nullptr;
   if (now - found->last < kSeriesEndsAfter || found->waits() || found->sent > 0) return &*found;
@@ -78,25 +84,38 @@ void EventSeries::count(Series& series, const ClusterEvent& event, MonotonicTime
 }
 
 void EventSeries::add(const ClusterEvent& event, const std::string& occurrence, MonotonicTime now) {
-  if (is_repeated(occurrence)) return;
-  if (Series* known = find(event.subject, event.reason, now)) return count(*known, event, now);
-  if (take_token(now)) return begin(event, occurrence, now);
-  ClusterEvent combined{{"Node", "", node_, node_}, event.reason, event.message};
-  combined.message =
-      fmt::format("(combined from similar events): {} {}: {}", event.subject.kind,
-                  event.subject.object_namespace + '/' + event.subject.name, event.message);
-  if (Series* known = find(combined.subject, combined.reason, now)) {
-    return count(*known, combined, now);
+  if (is_known(occurrence)) return;
+  remember(occurrence);
+  if (Series* known = find(event, now)) return count(*known, event, now);
+  ClusterEvent reported = event;
+  if (!take_token(now)) {
+    reported = {{"Node", "", node_, node_}, event.reason, ""};
+    reported.message =
+        fmt::format("(combined from similar events): {} {}: {}", event.subject.kind,
+                    event.subject.object_namespace + '/' + event.subject.name, event.message);
+    if (Series* known = find(reported, now)) return count(*known, reported, now);
   }
-  begin(combined, occurrence, now);
+  if (make_room()) {
+    begin(reported, occurrence, now);
+  } else {
+    ++dropped_;
+  }
 }
 
-void EventSeries::begin(const ClusterEvent& event, const std::string& occurrence,
+void EventSeries::offer(const ClusterEvent& event, const std::string& occurrence,
                         MonotonicTime now) {
-  if (!make_room()) {
-    ++dropped_;
-    return;
+  if (is_known(occurrence)) return;
+  if (Series* known = find(event, now)) {
+    count(*known, event, now);
+  } else {
+    if (!take_token(now) || !make_room()) return;
+    begin(event, occurrence, now).expires = false;
   }
+  remember(occurrence);
+}
+
+EventSeries::Series& EventSeries::begin(const ClusterEvent& event, const std::string& occurrence,
+                                        MonotonicTime now) {
   const std::int64_t wall = wall_();
   Series series;
   series.event = event;
@@ -109,7 +128,7 @@ void EventSeries::begin(const ClusterEvent& event, const std::string& occurrence
   series.count = {.count = 1, .first = wall, .last = wall};
   series.last = series.waits_since = now;
   series.not_before = now + kFirstDelay;
-  series_.push_back(std::move(series));
+  return series_.emplace_back(std::move(series));
 }
 
 // The next request of the series is sent after its interval, as after one that was accepted.
@@ -126,7 +145,7 @@ void EventSeries::drop(Series& series, MonotonicTime now) {
 
 std::optional<KeyedRequest> EventSeries::next(MonotonicTime now) {
   for (Series& each : series_) {
-    if (each.waits() && now - each.waits_since >= kExpiresAfter) drop(each, now);
+    if (is_expired(each, now)) drop(each, now);
   }
   const auto found = std::ranges::find_if(
       series_, [now](const Series& each) { return each.waits() && each.not_before <= now; });
@@ -187,7 +206,9 @@ std::optional<MonotonicTime> EventSeries::due() const {
   std::optional<MonotonicTime> first;
   for (const Series& each : series_) {
     if (!each.waits()) continue;
-    const MonotonicTime at = std::min(each.not_before, each.waits_since + kExpiresAfter);
+    const MonotonicTime at = each.expires
+                                 ? std::min(each.not_before, each.waits_since + kExpiresAfter)
+                                 : each.not_before;
     if (!first || at < *first) first = at;
   }
   return first;

@@ -58,6 +58,9 @@ class EventSeries final : public RequestSource {
 
   // `occurrence` identifies what happened, if it may be reported twice; empty: it is not.
   void add(const ClusterEvent& event, const std::string& occurrence, MonotonicTime now);
+  // For a state that lasts and that the caller offers again: waits for the rate and for room, and
+  // for the server without end. REQUIRES: `occurrence` is not empty.
+  void offer(const ClusterEvent& event, const std::string& occurrence, MonotonicTime now);
   [[nodiscard]] std::optional<KeyedRequest> next(MonotonicTime now) override;
   void answered(std::string_view key, const kubernetes::ResponseHead& head, std::string_view body,
                 const std::optional<Error>& failure, MonotonicTime now) override;
@@ -80,18 +83,23 @@ class EventSeries final : public RequestSource {
     MonotonicTime waits_since{};
     MonotonicTime not_before{};
     Duration interval = kFirstInterval;
+    bool expires = true;
     kubernetes::Backoff backoff = {};
 
     [[nodiscard]] bool waits() const { return sent == 0 && reported < count.count; }
   };
 
-  [[nodiscard]] bool is_repeated(const std::string& occurrence);
+  [[nodiscard]] bool is_known(const std::string& occurrence);
+  void remember(const std::string& occurrence);
   [[nodiscard]] bool take_token(MonotonicTime now);
-  [[nodiscard]] Series* find(const EventSubject& subject, std::string_view reason,
-                             MonotonicTime now);
+  [[nodiscard]] Series* find(const ClusterEvent& event, MonotonicTime now);
   [[nodiscard]] bool make_room();
   void count(Series& series, const ClusterEvent& event, MonotonicTime now);
-  void begin(const ClusterEvent& event, const std::string& occurrence, MonotonicTime now);
+  // REQUIRES: there is room.
+  Series& begin(const ClusterEvent& event, const std::string& occurrence, MonotonicTime now);
+  [[nodiscard]] static bool is_expired(const Series& series, MonotonicTime now) {
+    return series.expires && series.waits() && now - series.waits_since >= kExpiresAfter;
+  }
   static void pause(Series& series, MonotonicTime now);
   void drop(Series& series, MonotonicTime now);
   void refused(Series& series, int code, std::optional<Duration> wanted, MonotonicTime now);
@@ -101,7 +109,7 @@ class EventSeries final : public RequestSource {
   const std::function<double()> chance_;
   const Rate rate_;
   std::deque<Series> series_;
-  std::deque<std::string> occurrences_;  // the last kMax
+  std::deque<std::string> occurrences_;  // the last kMax, the latest last
   int tokens_;
   std::optional<MonotonicTime> token_at_;  // when the last one was added
   std::uint64_t made_ = 0;

@@ -55,6 +55,13 @@ class ClusterAppReportsTest : public ClusterAppTest {
     annotation.set_value("memory");
     return record;
   }
+  // The body of the Event about this pod; empty: none.
+  std::string event_of(const std::string& uid) {
+    for (const ApiRequest& each : requests("POST", "/events")) {
+      if (each.body.find(R"("uid":")" + uid + '"') != std::string::npos) return each.body;
+    }
+    return "";
+  }
   void step_for(Duration length) {
     const MonotonicTime end = clock_.now() + length;
     while (clock_.now() < end) EXPECT_TRUE(app_->step(-1, std::chrono::milliseconds(20)));
@@ -84,18 +91,42 @@ TEST_F(ClusterAppReportsTest, EvictsByTheOldVersionOnAnOldServer) {
   EXPECT_THAT(requests("POST", "/eviction").front().body, HasSubstr("policy/v1beta1"));
 }
 
+v1::Record killed_again(v1::Record record) {
+  record.set_sequence(record.sequence() + 1);
+  record.mutable_decision()->set_reason(v1::Decision::POD_RUNS_AGAIN);
+  record.mutable_decision()->mutable_evictions(0)->set_message("It was started again.");
+  return record;
+}
+
 TEST_F(ClusterAppReportsTest, AContainerThatIsKilledAgainLeavesTheEventOfTheFirstKill) {
   serve(201);
   ASSERT_TRUE(has({"a=5"}));
-  v1::Record again = killed_before("a", Duration::zero());
-  again.set_sequence(again.sequence() + 1);
-  again.mutable_decision()->set_reason(v1::Decision::POD_RUNS_AGAIN);
-  agent_->report(again);
+  const v1::Record first = killed_before("a", Duration::zero());
+  agent_->report(first);
+  agent_->report(killed_again(first));
+  agent_->report(killed_before("b", Duration::zero()));
+  ASSERT_TRUE(run_until([&] { return requests("POST", "/events").size() == 2; }));
+  EXPECT_THAT(event_of("a"), HasSubstr("low on resource: memory"));
+  EXPECT_THAT(event_of("a"), HasSubstr(R"("count":1)"));
+  EXPECT_NE(event_of("b"), "");
+}
+
+// This process was away at the first kill. A third kill leaves the Event of the second.
+TEST_F(ClusterAppReportsTest, AKillThatRepeatsOneThatWasNotSeenHasAnEvent) {
+  serve(201);
+  ASSERT_TRUE(has({"a=5"}));
+  const v1::Record second = killed_again(killed_before("a", Duration::zero()));
+  v1::Record third = killed_again(second);
+  third.mutable_decision()->mutable_evictions(0)->set_message("Once more.");
+  agent_->report(second);
+  agent_->report(third);
   agent_->report(killed_before("b", Duration::zero()));
   ASSERT_TRUE(run_until([&] {
-    return !requests("POST", "/events").empty() && requests("POST", "/eviction").size() == 2;
+    return requests("POST", "/events").size() == 2 && requests("POST", "/eviction").size() == 2;
   }));
-  EXPECT_THAT(requests("POST", "/events").front().body, HasSubstr(R"("uid":"b")"));
+  EXPECT_THAT(event_of("a"), HasSubstr("It was started again."));
+  EXPECT_THAT(event_of("a"), HasSubstr(R"("count":1)"));
+  EXPECT_NE(event_of("b"), "");
   // In any order.
   const std::string evicted =
       requests("POST", "/eviction")[0].body + requests("POST", "/eviction")[1].body;

@@ -85,11 +85,12 @@ void ClusterReports::build_report() {
 }
 
 void ClusterReports::killed(const KilledPod& pod) {
-  // The Event of the earlier kill has the reason of the eviction, and keeps it.
-  if (pod.repeats) return;
   ClusterEvent event;
   event.subject = {"Pod", pod.pod_namespace, pod.name, pod.uid};
   event.reason = "Evicted";
+  // The Event of the earlier kill has the reason of the eviction, and keeps it. There is none if
+  // this process was away at that kill.
+  if (pod.repeats && events_.has(event.subject, event.reason)) return;
   event.message = pod.message.empty() ? "Forestall evicted the pod. " : pod.message;
   event.annotations = pod.annotations;
   events_.add(event, pod.kill.empty() ? pod.kill : pod.kill + ' ' + pod.uid, clock_.now());

@@ -61,6 +61,12 @@ EventSeries::Series* EventSeries::find(const ClusterEvent& event, MonotonicTime 
   return nullptr;
 }
 
+bool EventSeries::has(const EventSubject& subject, std::string_view reason) const {
+  return std::ranges::any_of(series_, [&](const Series& each) {
+    return each.event.subject == subject && each.event.reason == reason;
+  });
+}
+
 bool EventSeries::all_reported() const {
   return std::ranges::none_of(series_,
                               [](const Series& each) { return each.sent > 0 || each.waits(); });

@@ -61,6 +61,8 @@ class EventSeries final : public RequestSource {
   // For a state that lasts and that the caller offers again: waits for the rate and for room, and
   // for the server without end. REQUIRES: `occurrence` is not empty.
   void offer(const ClusterEvent& event, const std::string& occurrence, MonotonicTime now);
+  // Whether an Event of this subject and reason was made, or waits to be made.
+  [[nodiscard]] bool has(const EventSubject& subject, std::string_view reason) const;
   [[nodiscard]] std::optional<KeyedRequest> next(MonotonicTime now) override;
   void answered(std::string_view key, const kubernetes::ResponseHead& head, std::string_view body,
                 const std::optional<Error>& failure, MonotonicTime now) override;

@@ -20,9 +20,11 @@ namespace forestall::cluster {
 namespace {
 
 using kubernetes::ChangeType;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr const char* kHash = "0123456789abcdef0123456789abcdef";
 
@@ -57,8 +59,12 @@ class Received {
     for (const v1::UpdatePodsRequest& each : requests) {
       EXPECT_LE(each.ByteSizeLong(), std::size_t{16} << 10);
       if (each.begins_list()) pods.clear();
+      for (const v1::Pod& pod : each.pods()) {
+        // So that the order in which the agent applies both does not matter.
+        EXPECT_THAT(each.removed(), Not(Contains(pod.uid())));
+        pods[pod.uid()] = pod;
+      }
       for (const std::string& uid : each.removed()) pods.erase(uid);
-      for (const v1::Pod& pod : each.pods()) pods[pod.uid()] = pod;
     }
   }
   [[nodiscard]] std::vector<std::string> uids() const {
@@ -189,6 +195,15 @@ TEST_F(NodePodsTest, DetectsAStaticPodByTheHashOfItsCgroup) {
   EXPECT_TRUE(change(ChangeType::deleted, mirror("m", kHash)));
   agent_.take(pods_.take_changes());
   EXPECT_THAT(agent_.uids(), IsEmpty());
+}
+
+TEST_F(NodePodsTest, KeepsAStaticPodWhoseMirrorPodChanges) {
+  ASSERT_TRUE(list({mirror("m", kHash)}));
+  agent_.take(pods_.take_list());
+  EXPECT_TRUE(change(ChangeType::modified, mirror("m", kHash, R"("priority":7)")));
+  agent_.take(pods_.take_changes());
+  EXPECT_THAT(agent_.uids(), ElementsAre(kHash, "m"));
+  EXPECT_EQ(agent_.pods[kHash].priority(), 7);
 }
 
 // A tenant that marks its pod as static must not become one, and must not describe another pod.

@@ -199,16 +199,17 @@ std::vector<v1::UpdatePodsRequest> NodePods::take_list() {
 std::vector<v1::UpdatePodsRequest> NodePods::take_changes() {
   if (changed_.empty()) return {};
   RequestPacker packer;
-  static const std::vector<Pod> kGone;
-  for (const std::string& uid : changed_) {
-    if (!pods_.contains(uid)) packer.add(uid, kGone);
-  }
-  // After what is gone: two pods may claim to mirror the same static pod, and one of them be gone.
+  auto gone = changed_;
   for (const auto& [uid, facts] : pods_) {
     const bool affected =
         std::ranges::any_of(facts, [this](const Pod& pod) { return changed_.contains(pod.uid); });
-    if (affected) packer.add(uid, facts);
+    if (!affected) continue;
+    packer.add(uid, facts);
+    // Two pods may claim to mirror the same static pod, and one of them be gone.
+    for (const Pod& pod : facts) gone.erase(pod.uid);
   }
+  static const std::vector<Pod> kGone;
+  for (const std::string& uid : gone) packer.add(uid, kGone);
   changed_.clear();
   return std::move(packer).take();
 }

@@ -258,11 +258,14 @@ class Lab:
         self.pki = folder / "pki"
         self.services: dict[str, Service] = {}
         self.kubeconfig = folder / "admin.conf"
+        # Of the kubelet: a file for each static pod.
+        self.static_pods = folder / "static"
         # Of the node's memory, and of that of all pods.
         self.kubelet_threshold = "1Mi"
 
     def start(self) -> None:
         private_mounts(self.folder)
+        self.static_pods.mkdir()
         own_network()
         self.cgroups.join()
         self._make_keys()
@@ -440,6 +443,7 @@ class Lab:
         return {
             "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
             "cgroupDriver": "cgroupfs", "cgroupRoot": f"/{self.cgroups.name}",
+            "staticPodPath": str(self.static_pods),
             "enforceNodeAllocatable": ["pods"], "systemReserved": {"memory": str(reserved)},
             "evictionHard": {"memory.available": self.kubelet_threshold, **nothing},
             "failSwapOn": False,

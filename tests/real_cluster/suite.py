@@ -21,6 +21,7 @@ from hostile_tests import HostileTests
 from move_fault_tests import MoveFaultTests
 from move_placeholder_tests import MovePlaceholderTests
 from move_tests import MoveTests
+from order_tests import OrderTests
 from readme_tests import ReadmeTests
 from rebalance_tests import RebalanceTests
 from repetition_tests import RepetitionTests
@@ -32,9 +33,9 @@ from lab import NODE, Lab, LabError
 started = time.monotonic()
 
 
-class ClusterTest(AgentTests, AnnotationTests, CredentialTests, FaultTests, RepetitionTests,
-                  ReportTests, HostileTests, RebalanceTests, MoveTests, MoveFaultTests,
-                  MovePlaceholderTests, RightsTests, ReadmeTests):
+class ClusterTest(AgentTests, AnnotationTests, CredentialTests, FaultTests, OrderTests,
+                  RepetitionTests, ReportTests, HostileTests, RebalanceTests, MoveTests,
+                  MoveFaultTests, MovePlaceholderTests, RightsTests, ReadmeTests):
     """All tests, in the order of their names."""
 
 

@@ -13,6 +13,7 @@ import xml.etree.ElementTree as ElementTree
 import fixture
 from agent_tests import AgentTests
 from annotation_tests import AnnotationTests
+from clock_tests import ClockTests
 from credential_tests import CredentialTests
 from fault_tests import FaultTests
 from figures import print_figures
@@ -33,7 +34,7 @@ from lab import NODE, Lab, LabError
 started = time.monotonic()
 
 
-class ClusterTest(AgentTests, AnnotationTests, CredentialTests, FaultTests, OrderTests,
+class ClusterTest(AgentTests, AnnotationTests, ClockTests, CredentialTests, FaultTests, OrderTests,
                   RepetitionTests, ReportTests, HostileTests, RebalanceTests, MoveTests,
                   MoveFaultTests, MovePlaceholderTests, RightsTests, ReadmeTests):
     """All tests, in the order of their names."""

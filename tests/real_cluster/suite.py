@@ -19,6 +19,7 @@ from fault_tests import FaultTests
 from figures import print_figures
 from fixture import report
 from hostile_tests import HostileTests
+from move_background_tests import MoveBackgroundTests
 from move_fault_tests import MoveFaultTests
 from move_placeholder_tests import MovePlaceholderTests
 from move_tests import MoveTests
@@ -36,7 +37,8 @@ started = time.monotonic()
 
 class ClusterTest(AgentTests, AnnotationTests, ClockTests, CredentialTests, FaultTests, OrderTests,
                   RepetitionTests, ReportTests, HostileTests, RebalanceTests, MoveTests,
-                  MoveFaultTests, MovePlaceholderTests, RightsTests, ReadmeTests):
+                  MoveBackgroundTests, MoveFaultTests, MovePlaceholderTests, RightsTests,
+                  ReadmeTests):
     """All tests, in the order of their names."""
 
 

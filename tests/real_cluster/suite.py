@@ -30,6 +30,7 @@ from repetition_tests import RepetitionTests
 from report_tests import ReportTests
 from rights_tests import RightsTests
 from scale import print_scale
+from soft_tests import SoftTests
 from lab import NODE, Lab, LabError
 
 started = time.monotonic()
@@ -38,7 +39,7 @@ started = time.monotonic()
 class ClusterTest(AgentTests, AnnotationTests, ClockTests, CredentialTests, FaultTests, OrderTests,
                   RepetitionTests, ReportTests, HostileTests, RebalanceTests, MoveTests,
                   MoveBackgroundTests, MoveFaultTests, MovePlaceholderTests, RightsTests,
-                  ReadmeTests):
+                  ReadmeTests, SoftTests):
     """All tests, in the order of their names."""
 
 

@@ -169,6 +169,11 @@ class AgentTests(ClusterCase):
     def test_8b_without_dac_read_search_the_cgroup_of_an_oom_kill_is_unknown(self) -> None:
         uid, line = self.oom_kill_line("limited-1")
         self.assertRegex(line, rf" cgroup=\S*/pod{uid}")
+        event = fixture.lab.api.wait(
+            "/api/v1/namespaces/default/events", lambda *_: True, "an Event of the OOM kill",
+            fieldSelector=f"involvedObject.uid={uid},reason=KernelOOMKilled,source=forestall")
+        report("Event of a kernel OOM kill", event["message"])
+        self.assertIn("limit", event["message"])
         path = "/apis/apps/v1/namespaces/forestall/daemonsets/forestall"
         spec = fixture.lab.api.get(path)["spec"]["template"]["spec"]
         granted = spec["containers"][0]["securityContext"]["capabilities"]["add"]

@@ -192,6 +192,12 @@ class KernelKills:
                 self.count += not self.expected or self.expected not in line
 
 
+def evicted_by_kubelet() -> list[str]:
+    """Pods, by their Events."""
+    events = lab.api.get("/api/v1/events?fieldSelector=reason%3DEvicted%2Csource%3Dkubelet")
+    return [each["involvedObject"]["name"] for each in events["items"]]
+
+
 def process_status(pid: int) -> dict:
     """/proc/PID/status, and the root folder of the process."""
     lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -297,6 +303,7 @@ class ClusterCase(unittest.TestCase):
         # The second one if the kubelet has removed the container before it read its state.
         self.assertIn(end["reason"], ("Error", "ContainerStatusUnknown"))
         self.assertEqual(kernel_kills.read(), 0)
+        self.assertEqual(evicted_by_kubelet(), [])
         return pod
 
     def check_leaker(self, name: str, *arguments: object) -> None:

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import signal
 
 import fixture
-from fixture import (AGENTS, NODES, PODS, ClusterCase, agent_pod, begin,
+from fixture import (AGENTS, CONDITION, NODES, PODS, TAINT, ClusterCase, agent_pod, begin,
                      container_pids, hog, pressure, report)
-from lab import NODE, is_ready
+from lab import NODE, LabError, is_ready
 
 REPORTS = "/apis/forestall.dev/v1alpha1/nodereports"
 
@@ -29,14 +31,48 @@ class ReportTests(ClusterCase):
         return fixture.lab.api.wait(NODES, lambda _, node: holds(node), what,
                                     fieldSelector=f"metadata.name={NODE}", **after)
 
+    def release(self, name: str) -> None:
+        """Takes the finalizer from the pod, if it exists."""
+        with contextlib.suppress(LabError):
+            fixture.lab.api.call("PATCH", f"{PODS}/{name}", {"metadata": {"finalizers": None}},
+                                 "application/merge-patch+json")
+
+    def check_description(self, name: str) -> None:
+        """Of the node under pressure, and of the evicted pod, which still exists."""
+        node = fixture.lab.kubectl("describe", "node", NODE)
+        self.assertRegex(node, rf"{CONDITION} +True ")
+        self.assertIn(f"{TAINT}:NoSchedule", node)
+        self.wait_for(lambda: "Evicted" in fixture.lab.kubectl("describe", "pod", name),
+                      f"an Event of {name}")
+        pod = fixture.lab.kubectl("describe", "pod", name)
+        self.assertRegex(pod, r"Warning +Evicted .* forestall.* +The node was low on resource: "
+                              r"memory\. Threshold quantity: 256Mi, available: \d+Ki")
+        report("of `kubectl describe pod`", re.search(r"Warning +Evicted.*", pod)[0])
+
+    def check_no_disruption_target(self, name: str) -> None:
+        """The condition is of API servers from 1.26 on. Without it nothing fails."""
+        pod = fixture.lab.api.get(f"{PODS}/{name}")
+        self.assertIn("deletionTimestamp", pod["metadata"])
+        self.assertNotIn("DisruptionTarget", [each["type"] for each in pod["status"]["conditions"]])
+        log = fixture.lab.kubectl("-n", "forestall", "logs", "ds/forestall", "-c", "cluster")
+        self.assertNotIn("DisruptionTarget", log)
+        uid = pod["metadata"]["uid"]
+        problems = [line for line in log.splitlines() if "problem=" in line and uid in line]
+        self.assertEqual(problems, [])
+
     def test_b_an_eviction_is_seen_by_kubectl(self) -> None:
-        """Event, `kubectl forestall`, condition and taint. The last two are removed when the
-        transition period is over."""
-        self.create(hog("seen", 1600, 0, "wait"))
+        """Event, `kubectl describe`, `kubectl forestall`, condition and taint. The last two are
+        removed when the transition period is over. A finalizer keeps the evicted pod for a while.
+        """
+        pod = hog("seen", 1600, 0, "wait")
+        pod["metadata"]["finalizers"] = ["lab/seen"]
+        self.create(pod)
+        self.addCleanup(self.release, "seen")
         self.wait_until_known()
         self.assertIn("not evicted by Forestall", fixture.plugin("why", "seen"))
         uid = fixture.lab.api.get(f"{PODS}/seen")["metadata"]["uid"]
         self.press("seen")
+        self.check_description("seen")
         top = json.loads(fixture.plugin("top", "nodes", "-o", "json"))["nodes"]
         self.assertEqual([(each["name"], each["guarded"], each["pressure"], each["tainted"])
                           for each in top], [(NODE, "yes", "True", True)])
@@ -51,6 +87,8 @@ class ReportTests(ClusterCase):
         events = json.loads(fixture.plugin("events", "-A", "-o", "json"))["events"]
         self.assertIn(("Evicted", "seen"), [(each["reason"], each["object"]["name"])
                                             for each in events])
+        self.check_no_disruption_target("seen")
+        self.release("seen")
         self.wait_node(lambda node: pressure(node) == ("False", False), "no pressure, no taint")
 
     def press(self, name: str) -> None:

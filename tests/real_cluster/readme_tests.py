@@ -60,6 +60,10 @@ class ReadmeTests(ClusterCase):
         """As a new user finds the cluster: without Forestall, and with a kubelet that has the
         threshold. The agent takes it from there."""
         self.enter(f"kubectl delete -k {BASE} --ignore-not-found", base)
+        # Of tests before this one. Their role is in the namespace, which is gone.
+        for each in ("-k scripts/deploy/kubernetes/rebalancer",
+                     "-f scripts/deploy/kubernetes/overlays/placeholder/placeholder.yaml"):
+            self.enter(f"kubectl delete {each} --ignore-not-found", base)
         fixture.lab.kubelet_threshold = THRESHOLD
         fixture.lab.services["kubelet"].stop()
         fixture.lab.start_kubelet()

@@ -18,8 +18,9 @@ from fixture import (AGENTS, CONDITION, NODES, PODS, SIGNAL_US_MAX, THRESHOLD, a
                      agent_pod, hog, ran_again, report, restarts, write_overlay)
 from lab import NODE, PATIENCE, PODS_MEMORY, LabError, is_ready
 
-# MiB, and the pause after each in milliseconds.
-LEAKERS = {"fast": (1600, 0), "slow": (1600, 5)}
+# MiB, the pause after each in milliseconds, and how many MiB come without one. "creeping" is slow
+# enough for the kubelet, which reads every 10 s: 12 s from the threshold to the end of the memory.
+LEAKERS = {"fast": (1600, 0, 0), "slow": (1600, 5, 0), "creeping": (1600, 50, 1100)}
 # How long the kubelet alone may take to evict a pod that it restarts: it reads every 10 s.
 SETTLE_SECONDS = 25
 # MiB.
@@ -110,9 +111,10 @@ def transition(condition: str, status: str, version: str, patience: float) -> st
 class Leak:
     """A pod that waits, then fills its memory; deleted at the end."""
 
-    def __init__(self, name: str, size: tuple[int, int], guard: Guard) -> None:
+    def __init__(self, name: str, size: tuple[int, int, int], guard: Guard) -> None:
         self.name, self.guard, self.run = name, guard, Run()
-        fixture.lab.api.call("POST", PODS, hog(name, *size, "wait"))
+        mebibytes, pause, first = size
+        fixture.lab.api.call("POST", PODS, hog(name, mebibytes, pause, "wait", first))
         self.pod = fixture.lab.api.wait(PODS, lambda _, each: is_ready(each), f"{name} runs",
                                         fieldSelector=f"metadata.name={name}")
         self.node = fixture.lab.api.get(f"{NODES}/{NODE}")["metadata"]["resourceVersion"]
@@ -203,7 +205,7 @@ class Bystander:
             "kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
 
 
-def leak(name: str, size: tuple[int, int], guard: Guard, bystander: Bystander) -> Run:
+def leak(name: str, size: tuple[int, int, int], guard: Guard, bystander: Bystander) -> Run:
     known = len(outcomes()) if guard is FORESTALL else 0
     wait_for_no_pressure()
     made = Leak(name, size, guard)
@@ -258,22 +260,23 @@ def wait_for_no_pressure() -> None:
     fixture.lab.api.wait(NODES, lambda _, node: is_calm(node), "the node has no pressure")
 
 
-def print_leaks(count: int, guard: Guard) -> None:
+def print_leaks(count: int, guard: Guard, kinds: list[str]) -> None:
     bystander = Bystander()
     prefix = guard.name.split()[0]
-    for name, size in LEAKERS.items():
-        print_row(*row(guard.name, name, [leak(f"{prefix}-{name}-{index}", size, guard, bystander)
-                                          for index in range(count)]))
+    for name in kinds:
+        print_row(*row(guard.name, name, [
+            leak(f"{prefix}-{name}-{index}", LEAKERS[name], guard, bystander)
+            for index in range(count)]))
     bystander.delete()
 
 
-def with_agent(count: int) -> None:
+def with_agent(count: int, kinds: list[str]) -> None:
     overlay = fixture.lab.folder / "overlay"
     write_overlay(overlay, agent_config())
     fixture.lab.import_image(fixture.image)
     fixture.lab.kubectl("apply", "-k", overlay)
     agent_pod()
-    print_leaks(count, FORESTALL)
+    print_leaks(count, FORESTALL, kinds)
     log = fixture.lab.kubectl("-n", "forestall", "logs", "ds/forestall", "-c", "agent")
     repeated = re.findall(r"event=decision .*reason=pod-runs-again.* victim=(\S+)", log)
     report("containers that ran again and were killed again",
@@ -283,19 +286,20 @@ def with_agent(count: int) -> None:
         raise LabError("the agent is not removed")
 
 
-def with_kubelet(count: int) -> None:
+def with_kubelet(count: int, kinds: list[str]) -> None:
     """Its own threshold is that of the agent before."""
     fixture.lab.kubelet_threshold = THRESHOLD
     fixture.lab.services["kubelet"].stop()
     fixture.lab.start_kubelet()
-    print_leaks(count, KUBELET)
+    print_leaks(count, KUBELET, kinds)
 
 
-def print_figures(count: int, by: str) -> None:
+def print_figures(count: int, by: str, kinds: list[str]) -> None:
+    """`kinds`: of LEAKERS."""
     print_row(*HEAD)
     if by in ("both", "forestall"):
-        with_agent(count)
+        with_agent(count, kinds)
     if by in ("both", "kubelet"):
-        with_kubelet(count)
+        with_kubelet(count, kinds)
     load = pathlib.Path("/proc/loadavg").read_text().split()
     report("load of the machine, now and over 15 minutes", f"{load[0]}, {load[2]}")

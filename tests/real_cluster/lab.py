@@ -45,6 +45,8 @@ PATIENCE = 90
 # The user of `forestall cluster` in the manifests.
 CLUSTER_USER = 47532
 CAP_SYS_RESOURCE = 24
+# Of cgroup v1; other work of the root has 1,024 for each process at nice 0.
+CPU_SHARES_MAX = 262_144
 NEW_KEY = ("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out")
 # Name, subject and alternative names.
 SERVER_CERTIFICATE = ("server", "/CN=kube-apiserver",
@@ -85,6 +87,9 @@ class LabCgroups:
             folder = root / self.name
             for made in (folder, folder / "system"):
                 made.mkdir()
+                # The cluster stands for a machine: other work on this one must not take its CPUs.
+                if (made / "cpu.shares").exists() and made == folder:
+                    (made / "cpu.shares").write_text(str(CPU_SHARES_MAX))
                 for file in ("cpuset.cpus", "cpuset.mems"):
                     if root.name == "cpuset":
                         (made / file).write_text((root / file).read_text())

@@ -147,7 +147,8 @@ def main() -> int:
                         help="of --runs, only the leaks with this one")
     parser.add_argument("--pods", type=int, default=0, metavar="N",
                         help="no tests: memory and CPU time on a node with N pods")
-    parser.add_argument("tests", nargs="*", help="names of tests; default: all")
+    parser.add_argument("tests", nargs="*", help="names of tests, or with --runs of kinds of leaks "
+                        "(fast, slow, creeping); default: all")
     options = parser.parse_args()
     if not options.image and not options.probe:
         parser.error("--image or --probe is required")

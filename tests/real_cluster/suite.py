@@ -16,7 +16,7 @@ from annotation_tests import AnnotationTests
 from clock_tests import ClockTests
 from credential_tests import CredentialTests
 from fault_tests import FaultTests
-from figures import print_figures
+from figures import LEAKERS, print_figures
 from fixture import report
 from hostile_tests import HostileTests
 from move_background_tests import MoveBackgroundTests
@@ -93,7 +93,7 @@ def main() -> int:
         report(f"cluster with node {NODE} is up", f"{time.monotonic() - started:.1f} s")
         if int(runs) or int(pods):
             if int(runs):
-                print_figures(int(runs), by)
+                print_figures(int(runs), by, tests or list(LEAKERS))
             if int(pods):
                 print_scale(int(pods))
             return 0

@@ -117,6 +117,26 @@ TEST_F(PodListWatchTest, AListThatIsNotWrittenForLongIsStale) {
   EXPECT_TRUE(wait_state([](const daemon::PodListState& state) { return !state.stale; }));
 }
 
+// The clock was set back by hours after it was written.
+TEST_F(PodListWatchTest, AListOfTheFutureBecomesStaleInTime) {
+  std::filesystem::last_write_time(
+      path_, std::filesystem::file_time_type::clock::now() + std::chrono::hours(5));
+  watch_->follow(path_, kMaxAge, {});
+  EXPECT_EQ(next(), "a");
+  ASSERT_TRUE(
+      wait_state([](const daemon::PodListState& state) { return state.written.has_value(); }));
+  const auto written = watch_->state().written;
+  EXPECT_LE(*written, SystemClock().now());
+  EXPECT_FALSE(watch_->state().stale);
+  // A reload evaluates it again.
+  const auto is_stale = [&](const daemon::PodListState& state) {
+    watch_->follow(path_, Duration(1), {});
+    return state.stale;
+  };
+  EXPECT_TRUE(wait_state(is_stale));
+  EXPECT_EQ(watch_->state().written, written);
+}
+
 TEST_F(PodListWatchTest, AReloadChangesTheAgeAtWhichAListIsStale) {
   std::filesystem::last_write_time(
       path_, std::filesystem::file_time_type::clock::now() - kMaxAge - std::chrono::seconds(5));

@@ -51,7 +51,8 @@ class DisruptionTargetsTest : public ::testing::Test {
 
   MonotonicTime now_ = from_ns(1'000'000'000'000);
   kubernetes::OutgoingRequest last_;
-  DisruptionTargets targets_{[] { return 1'764'093'600; }, [] { return 0.0; }};
+  std::int64_t wall_ = 1'764'093'600;
+  DisruptionTargets targets_{[this] { return wall_; }, [] { return 0.0; }};
 };
 
 constexpr const char* kStatus = "PATCH /api/v1/namespaces/shop/pods/web-0/status";
@@ -109,6 +110,20 @@ TEST_F(DisruptionTargetsTest, ReadTheVersionAgainForAPodAfterSomeTime) {
   targets_.add(killed("u"), now_);
   EXPECT_EQ(play(200, version("1", "26")), "GET /version");
   EXPECT_EQ(play(200), kStatus);
+}
+
+TEST_F(DisruptionTargetsTest, AreSetOnceAndAtOnceIfTheClockIsSet) {
+  EXPECT_EQ(play(200, version("1", "30")), "GET /version");
+  for (const std::int64_t hours : {-5, 9}) {
+    targets_.add(killed("u"), now_);
+    wall_ += hours * 3600;
+    const MonotonicTime begin = now_;
+    EXPECT_EQ(play(500), kStatus);
+    EXPECT_EQ(now_, begin);
+    EXPECT_EQ(play(200), kStatus);
+    EXPECT_LT(now_, begin + seconds(2));
+    EXPECT_EQ(play(200), "");
+  }
 }
 
 TEST_F(DisruptionTargetsTest, EndIfThePodIsGoneOrAnotherOne) {

@@ -14,6 +14,7 @@
 namespace forestall::cluster {
 namespace {
 
+using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
@@ -58,9 +59,10 @@ class EventSeriesTest : public ::testing::Test {
 
   MonotonicTime now_ = from_ns(1'000'000'000'000);
   kubernetes::OutgoingRequest last_;
-  EventSeries events_{"node-1",
-                      [this] { return 1'764'093'600 + to_ns(now_) / 1'000'000'000 - 1000; },
-                      [] { return 0.0; }};
+  Duration clock_set_ = {};  // how far the wall clock was set
+  EventSeries events_{
+      "node-1", [this] { return 1'764'093'600 + to_ns(now_ + clock_set_) / 1'000'000'000 - 1000; },
+      [] { return 0.0; }};
 };
 
 TEST_F(EventSeriesTest, ReportsAnEvictionAsTheKubeletDoes) {
@@ -179,6 +181,37 @@ TEST_F(EventSeriesTest, AreNotSentAgainAtOnceIfTheyAreForbidden) {
   }
   EXPECT_LT(requests, 10U);
   EXPECT_GT(events_.dropped(), 0U);
+}
+
+TEST_F(EventSeriesTest, AreNeitherDelayedNorRepeatedIfTheClockIsSet) {
+  for (const Duration set : {Duration(-hours(5)), Duration(hours(9))}) {
+    SCOPED_TRACE(set.count());
+    const std::string uid = std::to_string(set.count());
+    events_.add(evicted(uid), "7 1.2 " + uid, now_);
+    clock_set_ += set;
+    EXPECT_EQ(play(seconds(1), 201), "POST");
+    events_.add(evicted(uid), "7 1.2 " + uid, now_);
+    EXPECT_EQ(play(minutes(1), 201), "") << "the same kill";
+    events_.add(evicted(uid), "8 1.2 " + uid, now_);
+    clock_set_ -= set;
+    EXPECT_EQ(play(seconds(10), 200), "PATCH");
+    EXPECT_THAT(last_.body, HasSubstr(R"("count":2)"));
+    EXPECT_EQ(play(minutes(60), 201), "");
+  }
+}
+
+TEST_F(EventSeriesTest, ALastTimeIsNeverBeforeTheFirst) {
+  events_.add(evicted("u"), "", now_);
+  EXPECT_EQ(play(seconds(1), 201), "POST");
+  EXPECT_THAT(last_.body, HasSubstr(R"("firstTimestamp":"2025-11-25T18:00:00Z")"));
+  clock_set_ = -hours(5);
+  events_.add(evicted("u"), "", now_);
+  EXPECT_EQ(play(minutes(1), 200), "PATCH");
+  EXPECT_THAT(last_.body, HasSubstr(R"("lastTimestamp":"2025-11-25T18:00:00Z")"));
+  clock_set_ = hours(5);
+  events_.add(evicted("u"), "", now_);
+  EXPECT_EQ(play(minutes(1), 200), "PATCH");
+  EXPECT_THAT(last_.body, HasSubstr(R"("lastTimestamp":"2025-11-25T23:00:)"));
 }
 
 // The server removes Events after an hour.

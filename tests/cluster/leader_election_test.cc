@@ -66,8 +66,8 @@ class LeaderElectionTest : public ::testing::Test {
 
   MonotonicTime now_ = from_ns(1'000'000'000'000);
   kubernetes::OutgoingRequest last_;
-  LeaderElection election_{lease_of("me"), [] { return 1'764'093'600'000'001; },
-                           [] { return 0.0; }};
+  std::int64_t wall_ = 1'764'093'600'000'001;
+  LeaderElection election_{lease_of("me"), [this] { return wall_; }, [] { return 0.0; }};
 };
 
 TEST_F(LeaderElectionTest, CreatesTheLease) {
@@ -96,6 +96,20 @@ TEST_F(LeaderElectionTest, RenewsAndLeadsUntilTheDeadline) {
   }
   EXPECT_FALSE(election_.leads(now_));
   EXPECT_EQ(election_.leads_until(), renewed + seconds(107));
+}
+
+TEST_F(LeaderElectionTest, RenewsAtTheSameTimesIfTheClockIsSet) {
+  become_leader();
+  for (const std::int64_t hours : {-5, 9}) {
+    const MonotonicTime acquired = now_;
+    wall_ += hours * 3'600'000'000;
+    EXPECT_TRUE(election_.leads(now_));
+    EXPECT_EQ(play(200, lease("me", std::to_string(hours))), kGetLease);
+    EXPECT_EQ(now_, acquired + seconds(26));
+    EXPECT_EQ(play(200), kUpdateLease);
+    EXPECT_EQ(now_, acquired + seconds(26));
+    EXPECT_EQ(election_.leads_until(), now_ + seconds(107));
+  }
 }
 
 // The server may have accepted the change when it was sent.
@@ -215,18 +229,20 @@ TEST_F(LeaderElectionTest, RefusesALeaseThatCannotBeRead) {
   }
 }
 
-// A server that is slow, refuses, and loses answers of changes that it made; processes that stop.
+// A server that is slow, refuses, and loses answers of changes that it made; processes that stop,
+// and whose clocks are set by hours all the time.
 class Candidate {
  public:
   Candidate(const std::string& identity, std::mt19937& dice)
       : identity_(identity),
         dice_(dice),
         election_(
-            lease_of(identity), [] { return 0; },
+            lease_of(identity), [this] { return kNoon + std::int64_t{roll(36'000)} * 1'000'003; },
             [this] { return std::uniform_real_distribution<double>(0, 1)(dice_); }) {}
 
   struct Server {
     std::string holder;
+    std::string renewed;
     int version = 0;  // 0: there is no Lease
   };
 
@@ -250,6 +266,7 @@ class Candidate {
   [[nodiscard]] bool leads(MonotonicTime now) const { return election_.leads(now); }
 
  private:
+  static constexpr std::int64_t kNoon = 1'764'072'000'000'000;
   int roll(int sides) { return std::uniform_int_distribution<int>(0, sides - 1)(dice_); }
   void apply(Server& server) {
     if (std::exchange(is_applied_, true)) return;
@@ -259,7 +276,7 @@ class Candidate {
     if (roll(10) == 0) return;
     if (http.method == "GET") {
       code_ = server.version == 0 ? 404 : 200;
-      body_ = lease(server.holder, std::to_string(server.version));
+      body_ = lease(server.holder, std::to_string(server.version), 137, server.renewed);
       return;
     }
     const std::string version = fmt::format(R"("resourceVersion":"{}")", server.version);
@@ -269,6 +286,9 @@ class Candidate {
     if (!fits) return;
     ++server.version;
     server.holder = identity_;
+    constexpr std::string_view kRenewed = R"("renewTime":")";
+    const auto time = http.body.find(kRenewed) + kRenewed.size();
+    server.renewed = http.body.substr(time, http.body.find('"', time) - time);
   }
 
   const std::string identity_;

@@ -64,10 +64,11 @@ class NodeReportBuilderTest : public ::testing::Test {
     sample.set_inactive_file_bytes(kMib);
   }
   std::string build(const std::optional<StallReading>& stalls = {}) {
-    return builder_.build(stalls, kWall, now_).value_or("");
+    return builder_.build(stalls, wall_, now_).value_or("");
   }
   void pass(Duration time) { now_ += time; }
 
+  std::int64_t wall_ = kWall;
   MonotonicTime now_ = from_ns(1'000'000'000'000);
   NodeReportBuilder builder_{"here"};
 };
@@ -193,6 +194,30 @@ TEST_F(NodeReportBuilderTest, IsDueEveryThirtySecondsAndAtOnceAfterAChange) {
   build();
   builder_.ranking_ended(now_);
   EXPECT_EQ(builder_.due(now_), now_ + NodeReportBuilder::kInterval);
+}
+
+TEST_F(NodeReportBuilderTest, IsDueAndMeasuresGrowthByTheTimeThatPassedIfTheClockIsSet) {
+  for (const std::int64_t hours : {-5, 9}) {
+    builder_.answered(status(600), now_);
+    v1::RankResponse ranking;
+    add_pod(ranking, "web-0", 40);
+    builder_.ranked(ranking, now_);
+    builder_.ranking_ended(now_);
+    ASSERT_NE(build(StallReading{seconds(1), seconds(0)}), "");
+    wall_ += hours * 3600;
+    EXPECT_EQ(builder_.due(now_), now_ + NodeReportBuilder::kInterval);
+    EXPECT_FALSE(builder_.is_due(now_) || builder_.has_changed(now_));
+    pass(NodeReportBuilder::kInterval);
+    v1::RankResponse second;
+    add_pod(second, "web-0", 70);
+    builder_.answered(status(600), now_);
+    EXPECT_TRUE(builder_.is_due(now_));
+    builder_.ranked(second, now_);
+    const std::string report = build(StallReading{seconds(4), seconds(3)});
+    EXPECT_THAT(report, HasSubstr(R"("growthPerSecond":1048576)"));
+    EXPECT_THAT(report, HasSubstr(R"("memoryStallPercent":{"some":10,"full":10})"));
+    pass(seconds(60));
+  }
 }
 
 // A tenant that allocates and frees much every 10 s hides no pod.

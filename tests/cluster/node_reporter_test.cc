@@ -40,7 +40,7 @@ class NodeReporterTest : public ::testing::Test {
  protected:
   explicit NodeReporterTest(bool taint = true)
       : reporter_(
-            "here", taint, [] { return 1'764'093'600; }, [] { return 0.0; }) {}
+            "here", taint, [this] { return wall_; }, [] { return 0.0; }) {}
 
   // "METHOD TARGET" of the next request within a minute, answered so; empty: none.
   std::string play(int code, const std::string& body = "{}") {
@@ -58,6 +58,7 @@ class NodeReporterTest : public ::testing::Test {
   }
   void set(const NodeCondition& report) { reporter_.set(report, now_); }
 
+  std::int64_t wall_ = 1'764'093'600;
   MonotonicTime now_ = from_ns(1'000'000'000'000);
   kubernetes::OutgoingRequest last_;
   NodeReporter reporter_;
@@ -114,6 +115,25 @@ TEST_F(NodeReporterTest, ReadsTheNodeAgainIfItMayBeAnotherOne) {
   reporter_.read_again(now_);
   EXPECT_EQ(play(404), kGet);
   EXPECT_EQ(reporter_.node_uid(), "") << "it was deleted: it owns no report";
+}
+
+TEST_F(NodeReporterTest, WritesAtTheSameTimesIfTheClockIsSet) {
+  set(kCalm);
+  EXPECT_EQ(play(200, kPlain), kGet);
+  EXPECT_EQ(play(200), kPatchStatus);
+  for (const std::int64_t hours : {-5, 9}) {
+    wall_ += hours * 3600;
+    EXPECT_EQ(reporter_.due(), now_ + NodeReporter::kHeartbeat);
+    set(kPressed);
+    EXPECT_EQ(reporter_.due(), now_) << "a change does not wait";
+    EXPECT_EQ(play(200, kPlain), kGet);
+    EXPECT_EQ(play(200), kPatch);
+    EXPECT_EQ(play(200), kPatchStatus);
+    set(kCalm);
+    EXPECT_EQ(play(200, kTainted), kGet);
+    EXPECT_EQ(play(200), kPatch);
+    EXPECT_EQ(play(200), kPatchStatus);
+  }
 }
 
 TEST_F(NodeReporterTest, KeepsTheTimeOfTheLastTransition) {
@@ -334,10 +354,10 @@ TEST(NodeState, KeepsPressureThatAnEarlierProcessReported) {
   NodeState state(now);
   state.answered(status_with(false, seconds(2)), now);
   EXPECT_EQ(state.report(now), kCalm);
-  state.take_over(now - seconds(30));
+  state.take_over(now - seconds(30), now);
   EXPECT_EQ(state.report(now), kPressed) << "the agent began later";
   EXPECT_EQ(state.report(now + seconds(10)), kPressed);
-  state.take_over(now - minutes(2));
+  state.take_over(now - minutes(2), now);
   now += minutes(4);
   state.answered(status_with(false, minutes(4)), now);
   EXPECT_EQ(state.report(now), kPressed) << "the last time counts";
@@ -346,11 +366,24 @@ TEST(NodeState, KeepsPressureThatAnEarlierProcessReported) {
   EXPECT_EQ(state.report(now), kCalm) << "after the transition period";
 }
 
+// By the present clock, which was set back, it was reported in the future.
+TEST(NodeState, KeepsPressureOfAnUnknownTimeForTheTransitionPeriod) {
+  const MonotonicTime now = from_ns(1'000'000'000'000);
+  NodeState state(now);
+  state.answered(status_with(false, seconds(2)), now);
+  state.take_over(std::nullopt, now);
+  EXPECT_EQ(state.report(now), kPressed);
+  state.answered(status_with(false, minutes(4)), now + minutes(4));
+  EXPECT_EQ(state.report(now + minutes(4)), kPressed);
+  state.answered(status_with(false, minutes(5)), now + minutes(5));
+  EXPECT_EQ(state.report(now + minutes(5)), kCalm);
+}
+
 TEST(NodeState, KeepsTheStateOfAnAgentThatRanThroughThePressure) {
   const MonotonicTime now = from_ns(1'000'000'000'000);
   NodeState state(now);
   state.answered(status_with(false, minutes(20)), now);
-  state.take_over(now - seconds(30));
+  state.take_over(now - seconds(30), now);
   EXPECT_EQ(state.report(now), kCalm) << "only `forestall cluster` was started again";
 }
 

@@ -134,9 +134,8 @@ void ClusterReports::take_over(MonotonicTime now) {
   if (node.condition_status != "True") return;
   const auto written = intake::parse_wall_time(node.condition_heartbeat);
   if (!written) return;
-  // The clock may have been set back since.
   const Duration age = std::chrono::seconds(wall_clock_seconds()) - Duration(*written);
-  state_.take_over(now - std::max(age, Duration::zero()));
+  state_.take_over(age >= Duration::zero() ? std::optional(now - age) : std::nullopt, now);
 }
 
 bool ClusterReports::advance_withdrawal() {

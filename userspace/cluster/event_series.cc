@@ -84,7 +84,8 @@ bool EventSeries::make_room() {
 void EventSeries::count(Series& series, const ClusterEvent& event, MonotonicTime now) {
   if (!series.waits() && series.sent == 0) series.waits_since = now;
   ++series.count.count;
-  series.count.last = wall_();
+  // The clock may have been set back since.
+  series.count.last = std::max(series.count.first, wall_());
   series.last = now;
   series.event.message = event.message;
 }

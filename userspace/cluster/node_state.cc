@@ -19,20 +19,25 @@ void NodeState::answered(const v1::AgentStatus& status, MonotonicTime now) {
   answered_ = now;
   if (!status.has_config()) return;  // it has not evaluated yet
   is_pressed_ = reports_pressure(status);
-  if (*is_pressed_) pressed_ = now;
+  if (*is_pressed_) {
+    pressed_ = now;
+    may_be_of_another_agent_ = false;
+  }
   agent_start_ = now - Duration(status.uptime_ns());
   transition_ = Duration(status.config().pressure_transition_ns());
 }
 
-void NodeState::take_over(MonotonicTime reported) {
-  if (!pressed_ || *pressed_ < reported) pressed_ = reported;
+void NodeState::take_over(std::optional<MonotonicTime> reported, MonotonicTime now) {
+  if (!reported && !pressed_) may_be_of_another_agent_ = true;
+  if (!pressed_ || (reported && *pressed_ < *reported)) pressed_ = reported.value_or(now);
 }
 
 std::optional<NodeCondition> NodeState::report(MonotonicTime now) const {
   if (now - answered_ >= kAwayAfter) return NodeCondition{};
   if (!is_pressed_) return std::nullopt;
   // An agent that was started again does not have the transition period of the one before.
-  const bool is_held = pressed_ && *pressed_ < agent_start_ && now - *pressed_ < transition_;
+  const bool is_held = pressed_ && now - *pressed_ < transition_ &&
+                       (*pressed_ < agent_start_ || may_be_of_another_agent_);
   using Pressure = NodeCondition::Pressure;
   return NodeCondition{*is_pressed_ || is_held ? Pressure::yes : Pressure::no, false};
 }

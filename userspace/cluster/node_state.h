@@ -34,8 +34,9 @@ class NodeState {
   explicit NodeState(MonotonicTime start) : answered_(start) {}
 
   void answered(const v1::AgentStatus& status, MonotonicTime now);
-  // The node's object has pressure that an earlier process reported, last at `reported`.
-  void take_over(MonotonicTime reported);
+  // The node's object has pressure that an earlier process reported, last at `reported`; nothing:
+  // at an unknown time, because the clock was set back since.
+  void take_over(std::optional<MonotonicTime> reported, MonotonicTime now);
   // Nothing: the agent has not answered yet, and may still do so.
   [[nodiscard]] std::optional<NodeCondition> report(MonotonicTime now) const;
   // When report() changes without an answer; nothing: not by time alone.
@@ -48,6 +49,8 @@ class NodeState {
   MonotonicTime agent_start_{};
   Duration transition_{};
   std::optional<MonotonicTime> pressed_;  // when an agent last reported pressure
+  // It may have been the agent before: the transition period counts from `pressed_`, once.
+  bool may_be_of_another_agent_ = false;
 };
 
 }  // namespace forestall::cluster

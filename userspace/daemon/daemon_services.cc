@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "agent/wall_time.h"
 #include "text/utf8.h"
 
 namespace forestall::daemon {
@@ -17,12 +16,12 @@ namespace {
 using exports::LogLevel;
 using exports::LogLine;
 
-void put_pod_list(const PodListState& state, v1::AgentStatus& status) {
+void put_pod_list(const PodListState& state, MonotonicTime now, v1::AgentStatus& status) {
   if (state.path.empty()) return;
   v1::PodListStatus& out = *status.mutable_pod_list();
   out.set_path(text::to_utf8(state.path));
   out.set_pods(state.pods);
-  if (state.written != 0) out.set_age_ns(agent::wall_time_ns() - state.written * 1'000'000'000);
+  if (state.written) out.set_age_ns((now - *state.written).count());
   out.set_stale(state.stale);
   if (!state.problem.empty()) out.set_problem(text::to_utf8(state.problem));
 }
@@ -138,7 +137,7 @@ v1::AgentStatus status_of(DaemonParts& parts) {
     const auto problem = parts.killed_signals ? parts.killed_signals->problem() : std::nullopt;
     if (managed && problem) status.mutable_managed_oom()->set_killed_signal_problem(*problem);
   }
-  if (parts.pod_list) put_pod_list(parts.pod_list->state(), status);
+  if (parts.pod_list) put_pod_list(parts.pod_list->state(), parts.clock.now(), status);
   if (!parts.written_pods) return status;
   if (const auto written = parts.written_pods->state()) {
     put_written_pods(*written, parts.clock.now(), status);

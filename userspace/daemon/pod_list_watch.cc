@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -42,10 +43,12 @@ bool same_pods(const KnownPods& a, const KnownPods& b) {
                             [](const auto& left, const auto& right) { return *left == *right; });
 }
 
-Duration age_of(const struct stat& status) {
+// The clock may be set later, and may have been set back since the file was written.
+MonotonicTime time_of_write(const struct stat& status) {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
-  return seconds(now.tv_sec - status.st_mtim.tv_sec);
+  const auto age = std::max<std::int64_t>(now.tv_sec - status.st_mtim.tv_sec, 0);
+  return SystemClock().now() - seconds(age);
 }
 
 std::string directory_of(const std::string& path) {
@@ -134,7 +137,7 @@ void PodListWatch::check() {
     return note_problem(path, errno_error("stat", path).text());
   }
   if (!read_ || !same_file(*read_, status)) read(path, status);
-  note_age(status);
+  note_age();
 }
 
 // The directory, because a list is usually replaced by a rename.
@@ -153,6 +156,7 @@ void PodListWatch::watch_directory(const std::string& path) {
 
 void PodListWatch::read(const std::string& path, const struct stat& status) {
   read_ = status;
+  written_ = time_of_write(status);
   auto pods = intake::read_pod_file(path, intake::FileTrust::required);
   if (!pods) return note_problem(path, pods.error().text());
   offer(path, std::move(*pods));
@@ -179,8 +183,8 @@ void PodListWatch::offer(const std::string& path, KnownPods pods) {
   log_.write(LogLevel::info, LogLine("pod-list").field("path", path).field("pods", count));
 }
 
-void PodListWatch::note_age(const struct stat& status) {
-  const Duration age = age_of(status);
+void PodListWatch::note_age() {
+  const Duration age = SystemClock().now() - written_;
   bool stale = false;
   bool was_stale = false;
   Duration max_age{};
@@ -188,7 +192,7 @@ void PodListWatch::note_age(const struct stat& status) {
     const std::lock_guard lock(mutex_);
     max_age = max_age_;
     stale = age > max_age;
-    state_.written = status.st_mtim.tv_sec;
+    state_.written = written_;
     was_stale = std::exchange(state_.stale, stale);
   }
   if (stale == was_stale) return;

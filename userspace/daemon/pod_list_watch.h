@@ -25,11 +25,11 @@ namespace forestall::daemon {
 using KnownPods = std::vector<std::shared_ptr<const Pod>>;
 
 struct PodListState {
-  std::string path;          // empty: no list is configured
-  std::size_t pods = 0;      // on the list in force
-  std::int64_t written = 0;  // seconds since the epoch, CLOCK_REALTIME; 0: never read
-  bool stale = false;        // written longer ago than podListMaxAge
-  std::string problem;       // why the file as it is now is not in force; empty: it is
+  std::string path;                      // empty: no list is configured
+  std::size_t pods = 0;                  // on the list in force
+  std::optional<MonotonicTime> written;  // nothing: never read
+  bool stale = false;                    // written longer ago than podListMaxAge
+  std::string problem;                   // why the file as it is now is not in force; empty: it is
 };
 
 // A thread of its own reads and parses. Thread rule: follow() and take() from the loop's thread.
@@ -65,7 +65,7 @@ class PodListWatch {
   void watch_directory(const std::string& path);
   void read(const std::string& path, const struct stat& status);
   void offer(const std::string& path, KnownPods pods);
-  void note_age(const struct stat& status);
+  void note_age();
   void note_problem(const std::string& path, const std::string& problem);
 
   exports::Log& log_;
@@ -76,6 +76,7 @@ class PodListWatch {
   int directory_ = -1;               // watch descriptor
   std::string watched_;              // the path that `read_` and `directory_` are of
   std::optional<struct stat> read_;  // of the file as last read
+  MonotonicTime written_{};          // that file
 
   mutable base::PriorityMutex mutex_;
   PodListState state_;

@@ -134,6 +134,23 @@ TEST_F(MetricsServerTest, ManyClientsOfAnAddressDoNotDisplaceAnothersProbe) {
   EXPECT_THAT(answer_of(probe.get()), StartsWith("HTTP/1.1 503 "));
 }
 
+// One connection of each of many pods, all the time: as many as there is room for, with the probe.
+TEST_F(MetricsServerTest, ManyAddressesDoNotDisplaceAnothersProbe) {
+  const UniqueFd probe = connect_from(200, port_);
+  std::vector<UniqueFd> crowd;
+  for (std::size_t i = 0; i < 4 * MetricsServer::kConnectionsMax; ++i) {
+    const auto pod = static_cast<std::uint8_t>(2 + i % (MetricsServer::kConnectionsMax - 1));
+    crowd.push_back(connect_from(pod, port_));
+  }
+  const std::string request = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+  // Answered after the server has accepted the crowd, of which it is.
+  const UniqueFd last = connect_from(2, port_);
+  EXPECT_EQ(send(last.get(), request.data(), request.size(), MSG_NOSIGNAL), ssize(request));
+  EXPECT_THAT(answer_of(last.get()), StartsWith("HTTP/1.1 503 "));
+  EXPECT_EQ(send(probe.get(), request.data(), request.size(), MSG_NOSIGNAL), ssize(request));
+  EXPECT_THAT(answer_of(probe.get()), StartsWith("HTTP/1.1 503 "));
+}
+
 // Answers that their clients do not read protect no client either.
 TEST_F(MetricsServerTest, AnswersThatAreNotReadDoNotDisplaceAnothersProbe) {
   // More than the kernel takes for a client that does not read.
@@ -146,7 +163,7 @@ TEST_F(MetricsServerTest, AnswersThatAreNotReadDoNotDisplaceAnothersProbe) {
   const UniqueFd probe = connect_from(2, port);
   const std::string request = "GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
   std::vector<UniqueFd> crowd;
-  for (std::size_t i = 0; i < MetricsServer::kConnectionsMax + 1; ++i) {
+  for (std::size_t i = 0; i < MetricsServer::kAnswersMax + 1; ++i) {
     crowd.push_back(connect_to(port));
     const int bytes = 4096;
     ASSERT_EQ(setsockopt(crowd.back().get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)), 0);
@@ -158,6 +175,7 @@ TEST_F(MetricsServerTest, AnswersThatAreNotReadDoNotDisplaceAnothersProbe) {
   const std::string probing = "GET /small HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
   EXPECT_EQ(send(probe.get(), probing.data(), probing.size(), MSG_NOSIGNAL), ssize(probing));
   EXPECT_THAT(answer_of(probe.get()), StartsWith("HTTP/1.1 200 "));
+  EXPECT_LT(answer_of(crowd.front().get()).size(), page.size()) << "answers are bounded";
 }
 
 TEST_F(MetricsServerTest, ALoopbackListenerRefusesTheNamesOfOtherHosts) {

@@ -91,6 +91,8 @@ class HttpExchange {
   [[nodiscard]] short events() const;
   // Whether the client is awaited: its request, or its end of the answered connection.
   [[nodiscard]] bool idle() const { return answered_ || answer_.empty(); }
+  // Whether its request has not arrived completely: it holds little memory.
+  [[nodiscard]] bool awaits_request() const { return !answered_ && answer_.empty(); }
   // Continues as far as possible without blocking; false once it has ended.
   bool advance(const HttpPages& pages);
 

@@ -21,7 +21,9 @@
 namespace forestall::exports {
 namespace {
 
-constexpr int kBacklog = 128;
+// A probe must find room beside clients that connect all the time.
+constexpr int kBacklog = 1024;
+constexpr std::size_t kAcceptsAtOnce = 16;
 
 struct AddressDeleter {
   void operator()(addrinfo* address) const { freeaddrinfo(address); }
@@ -163,8 +165,11 @@ void MetricsServer::serve() {
     const MonotonicTime now = SystemClock().now();
     // Backwards, so that removing one keeps the remaining indices valid.
     for (auto index = ready_.rbegin(); index != ready_.rend(); ++index) {
-      if (clients_[*index].exchange.advance(pages_)) continue;
-      clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(*index));
+      if (clients_[*index].exchange.advance(pages_)) {
+        limit_answers(now);
+      } else {
+        clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(*index));
+      }
     }
     std::erase_if(clients_, [&](const Client& each) { return each.exchange.deadline() <= now; });
     if (client_waits_) accept_all(now);
@@ -194,7 +199,7 @@ bool MetricsServer::wait(MonotonicTime now) {
 
 void MetricsServer::accept_all(MonotonicTime now) {
   // A round is bounded, so that clients that connect all the time do not delay the answers.
-  for (std::size_t i = 0; i < kConnectionsMax; ++i) {
+  for (std::size_t i = 0; i < kAcceptsAtOnce; ++i) {
     sockaddr_storage peer{};
     socklen_t size = sizeof(peer);
     UniqueFd client(accept4(listening_.get(), reinterpret_cast<sockaddr*>(&peer), &size,
@@ -202,11 +207,16 @@ void MetricsServer::accept_all(MonotonicTime now) {
     if (client) {
       auto transport = transports_ ? transports_(client.get()) : nullptr;
       if (transports_ && !transport) continue;
-      if (clients_.size() == kConnectionsMax) drop_one();
-      clients_.push_back({HttpExchange(std::move(client), now + kPatience, std::move(transport)),
-                          peer_address(peer)});
+      const std::string address = peer_address(peer);
+      if (clients_.size() == room()) drop_one(address);
+      clients_.push_back(
+          {HttpExchange(std::move(client), now + kPatience, std::move(transport)), address});
       // Many requests arrive with the connection: those are answered before others can drop it.
-      if (!clients_.back().exchange.advance(pages_)) clients_.pop_back();
+      if (clients_.back().exchange.advance(pages_)) {
+        limit_answers(now);
+      } else {
+        clients_.pop_back();
+      }
       continue;
     }
     // Without descriptors or memory the client stays in the backlog. An immediate retry would use
@@ -218,12 +228,29 @@ void MetricsServer::accept_all(MonotonicTime now) {
 
 // Of the address with most connections. Of these an exchange that waits for its client goes first:
 // an answer that is being sent continues. Of equal ones the oldest, which is the first.
-void MetricsServer::drop_one() {
-  std::map<std::string_view, int> connections;
+void MetricsServer::drop_one(std::string_view newcomer) {
+  std::map<std::string_view, int> connections{{newcomer, 1}};
   for (const Client& each : clients_) ++connections[each.address];
   clients_.erase(std::ranges::max_element(clients_, {}, [&](const Client& each) {
     return std::pair(connections[each.address], each.exchange.idle());
   }));
+}
+
+// By the same rule. The exchange ends with its deadline, because the caller has indices.
+void MetricsServer::limit_answers(MonotonicTime now) {
+  std::map<std::string_view, int> answers;
+  std::size_t all = 0;
+  for (const Client& each : clients_) {
+    if (each.exchange.awaits_request()) continue;
+    ++answers[each.address];
+    ++all;
+  }
+  if (all <= kAnswersMax) return;
+  const auto dropped = std::ranges::max_element(clients_, {}, [&](const Client& each) {
+    const int count = each.exchange.awaits_request() ? 0 : answers[each.address];
+    return std::pair(count, each.exchange.idle());
+  });
+  dropped->exchange = HttpExchange(UniqueFd(), now);
 }
 
 }  // namespace forestall::exports

@@ -5,10 +5,12 @@
 //
 // It is one thread of ordinary priority with all signals blocked, which sleeps until a client
 // connects. On a node that is short of CPU, scrapes are late and evictions are not. Clients can
-// hold at most kConnectionsMax descriptors for kPatience, because the kill ladder needs descriptors
-// too. A further client replaces one of the address that has most connections, so neither idle
-// clients nor a pod that connects all the time displace a probe of another address. A listener on a
-// loopback address refuses requests that name another host. None of Debian's libraries has such
+// hold at most kConnectionsMax descriptors and kAnswersMax answers for kPatience, because the kill
+// ladder needs descriptors and memory too. A further client replaces one of the address that has
+// most connections, its own included. So neither idle clients nor pods that connect all the time
+// displace a probe of another address, if they have fewer than kConnectionsMax addresses; and with
+// more, a probe has the time of so many connections for its request. A listener on a loopback
+// address refuses requests that name another host. None of Debian's libraries has such
 // limits: civetweb needs a thread per connection and two seconds to stop, libmicrohttpd makes the
 // agent lock all of GnuTLS in memory, and libevent's server accepts any number of connections.
 #pragma once
@@ -33,7 +35,9 @@ inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=
 class MetricsServer {
  public:
   static constexpr Duration kPatience = std::chrono::seconds(2);
-  static constexpr std::size_t kConnectionsMax = 16;
+  static constexpr std::size_t kConnectionsMax = 128;
+  // Of these with an answer, sent or not. Each TLS connection counts, because its state is memory.
+  static constexpr std::size_t kAnswersMax = 16;
 
   // Listens at `address`, an IP address and a port: "127.0.0.1:9464" or "[::1]:9464"; port 0
   // selects a free port. `metrics` must outlive the server. Errors name the address and the cause,
@@ -61,7 +65,10 @@ class MetricsServer {
 
   [[nodiscard]] bool wait(MonotonicTime now);  // false: the server ends
   void accept_all(MonotonicTime now);
-  void drop_one();  // REQUIRES: there is one
+  [[nodiscard]] std::size_t room() const { return transports_ ? kAnswersMax : kConnectionsMax; }
+  // Makes room for a client of this address. REQUIRES: there is one to drop.
+  void drop_one(std::string_view newcomer);
+  void limit_answers(MonotonicTime now);
 
   const UniqueFd listening_;
   const UniqueFd stop_;

@@ -26,6 +26,18 @@ TEST(JsonStream, FindsDocumentsAndTheirItems) {
   EXPECT_EQ((*documents)[2].frame, "{\"items\": [], \"kind\": \"List\"}");
 }
 
+TEST(JsonStream, FindsItemsBehindAnyIndentation) {
+  for (std::size_t spaces = 0; spaces < 20; ++spaces) {
+    const std::string line = "\n" + std::string(spaces, ' ');
+    const std::string item = "{" + line + "\"a\":" + line + "[1," + line + "2]" + line + "}";
+    const std::string text = "{\"items\": [" + line + item + "," + line + item + line + "]}";
+    const auto documents = split_json(text);
+    ASSERT_TRUE(documents) << documents.error().text();
+    EXPECT_THAT(documents->at(0).items, ElementsAre(item, item));
+    EXPECT_FALSE(split_json("{\"a\": [" + line));
+  }
+}
+
 TEST(JsonStream, OnlyItemsOfTheOutermostObjectCount) {
   const auto documents = split_json(R"({"spec": {"items": [{}]}, "x": "items"})");
   ASSERT_TRUE(documents);
@@ -55,6 +67,12 @@ TEST(YamlJson, KeepsTypesAndSplitsDocuments) {
   ASSERT_TRUE(tree);
   EXPECT_EQ(to_json(*tree),
             "{\n  \"b\": [\n    true,\n    null,\n    \"2\",\n    \"x\",\n    1.5\n  ]\n}\n");
+}
+
+TEST(JsonWriter, EscapesWhereverACharacterStands) {
+  JsonWriter out(JsonLayout::one_line);
+  out.value("\"in the \x01 middle \\ and € at the end\n");
+  EXPECT_EQ(std::move(out).take(), R"("\"in the \u0001 middle \\ and € at the end\n")");
 }
 
 TEST(JsonWriter, WritesEmptyAndNestedValues) {

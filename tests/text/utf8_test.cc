@@ -25,6 +25,15 @@ TEST(Utf8, IllFormed) {
   }
 }
 
+TEST(Utf8, FindsABadByteBehindAnyNumberOfCharacters) {
+  for (std::size_t length = 0; length < 20; ++length) {
+    const std::string plain(length, 'x');
+    EXPECT_EQ(text::find_invalid_utf8(plain + "\xff" + plain), length);
+    EXPECT_EQ(text::find_invalid_utf8(plain + "€" + plain + "\xe2"), 2 * length + 3);
+    EXPECT_FALSE(text::find_invalid_utf8(plain + "€" + plain));
+  }
+}
+
 TEST(Utf8, ReplacesEachBadByte) {
   EXPECT_EQ(text::to_utf8("a\xff"
                           "b\xc3"),

@@ -45,6 +45,12 @@ class JsonScanner {
     while (at_ < text_.size() && is_json_space(text_[at_])) ++at_;
   }
 
+  // Most of an indented text is the spaces that lines begin with.
+  void skip_indentation() {
+    constexpr std::string_view kSpaces = "        ";
+    while (text_.substr(at_, kSpaces.size()) == kSpaces) at_ += kSpaces.size();
+  }
+
   // At an opening quote; ends after the closing one.
   Result<void> skip_string() {
     const std::size_t begin = at_++;
@@ -68,6 +74,7 @@ class JsonScanner {
       const char c = text_[at_];
       if (!kStructural[static_cast<unsigned char>(c)]) {
         ++at_;
+        if (c == '\n') skip_indentation();
       } else if (c == '"') {
         TRY(skip_string());
       } else {

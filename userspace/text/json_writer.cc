@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/json_writer.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -17,6 +18,11 @@ void append_number(std::string& out, Number number) {
   std::array<char, 32> buffer{};
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number).ptr;
   out.append(buffer.data(), end);
+}
+
+// Printable ASCII that stands for itself in a string.
+bool is_plain(char c) {
+  return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
 }
 
 // Appends the first character of `text` as \uNNNN; returns its length. A terminal that shows the
@@ -102,7 +108,11 @@ void JsonWriter::new_line() {
 void JsonWriter::quote(std::string_view given) {
   if (find_invalid_utf8(given)) return quote(to_utf8(given));
   text_ += '"';
-  while (!given.empty()) {
+  for (;;) {
+    const auto special = std::ranges::find_if_not(given, is_plain);
+    text_.append(given.begin(), special);
+    given.remove_prefix(static_cast<std::size_t>(special - given.begin()));
+    if (given.empty()) break;
     const char c = given.front();
     std::size_t taken = printable_length(given);
     if (c == '"' || c == '\\') {

@@ -2,6 +2,7 @@
 #include "text/utf8.h"
 
 #include <cstdint>
+#include <cstring>
 
 namespace forestall::text {
 namespace {
@@ -39,10 +40,21 @@ std::size_t sequence_length(std::string_view text) {
   return 0;
 }
 
+// Where the eight bytes at a time from `i` on that are all ASCII end.
+std::size_t skip_ascii(std::string_view text, std::size_t i) {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080;
+  for (; text.size() - i >= sizeof(std::uint64_t); i += sizeof(std::uint64_t)) {
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, text.data() + i, sizeof bytes);
+    if ((bytes & kHighBits) != 0) break;
+  }
+  return i;
+}
+
 }  // namespace
 
 std::optional<std::size_t> find_invalid_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
+  for (std::size_t i = skip_ascii(text, 0); i < text.size(); i = skip_ascii(text, i)) {
     const std::size_t length = sequence_length(text.substr(i));
     if (length == 0) return i;
     i += length;

@@ -114,9 +114,9 @@ TEST_F(DisruptionTargetsTest, ReadTheVersionAgainForAPodAfterSomeTime) {
 
 TEST_F(DisruptionTargetsTest, AreSetOnceAndAtOnceIfTheClockIsSet) {
   EXPECT_EQ(play(200, version("1", "30")), "GET /version");
-  for (const std::int64_t hours : {-5, 9}) {
+  for (const std::int64_t by : {-5, 9}) {
     targets_.add(killed("u"), now_);
-    wall_ += hours * 3600;
+    wall_ += by * 3600;
     const MonotonicTime begin = now_;
     EXPECT_EQ(play(500), kStatus);
     EXPECT_EQ(now_, begin);

@@ -100,11 +100,11 @@ TEST_F(LeaderElectionTest, RenewsAndLeadsUntilTheDeadline) {
 
 TEST_F(LeaderElectionTest, RenewsAtTheSameTimesIfTheClockIsSet) {
   become_leader();
-  for (const std::int64_t hours : {-5, 9}) {
+  for (const std::int64_t by : {-5, 9}) {
     const MonotonicTime acquired = now_;
-    wall_ += hours * 3'600'000'000;
+    wall_ += by * 3'600'000'000;
     EXPECT_TRUE(election_.leads(now_));
-    EXPECT_EQ(play(200, lease("me", std::to_string(hours))), kGetLease);
+    EXPECT_EQ(play(200, lease("me", std::to_string(by))), kGetLease);
     EXPECT_EQ(now_, acquired + seconds(26));
     EXPECT_EQ(play(200), kUpdateLease);
     EXPECT_EQ(now_, acquired + seconds(26));

@@ -197,14 +197,14 @@ TEST_F(NodeReportBuilderTest, IsDueEveryThirtySecondsAndAtOnceAfterAChange) {
 }
 
 TEST_F(NodeReportBuilderTest, IsDueAndMeasuresGrowthByTheTimeThatPassedIfTheClockIsSet) {
-  for (const std::int64_t hours : {-5, 9}) {
+  for (const std::int64_t by : {-5, 9}) {
     builder_.answered(status(600), now_);
     v1::RankResponse ranking;
     add_pod(ranking, "web-0", 40);
     builder_.ranked(ranking, now_);
     builder_.ranking_ended(now_);
     ASSERT_NE(build(StallReading{seconds(1), seconds(0)}), "");
-    wall_ += hours * 3600;
+    wall_ += by * 3600;
     EXPECT_EQ(builder_.due(now_), now_ + NodeReportBuilder::kInterval);
     EXPECT_FALSE(builder_.is_due(now_) || builder_.has_changed(now_));
     pass(NodeReportBuilder::kInterval);

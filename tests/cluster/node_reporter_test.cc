@@ -121,8 +121,8 @@ TEST_F(NodeReporterTest, WritesAtTheSameTimesIfTheClockIsSet) {
   set(kCalm);
   EXPECT_EQ(play(200, kPlain), kGet);
   EXPECT_EQ(play(200), kPatchStatus);
-  for (const std::int64_t hours : {-5, 9}) {
-    wall_ += hours * 3600;
+  for (const std::int64_t by : {-5, 9}) {
+    wall_ += by * 3600;
     EXPECT_EQ(reporter_.due(), now_ + NodeReporter::kHeartbeat);
     set(kPressed);
     EXPECT_EQ(reporter_.due(), now_) << "a change does not wait";

@@ -25,6 +25,7 @@ using Kind = KubectlOptions::Kind;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr const char* kReports = "/apis/forestall.dev/v1alpha1/nodereports?limit=500";
 constexpr const char* kNodes = "/api/v1/nodes?limit=500";
@@ -57,7 +58,8 @@ std::string node_with(const std::string& name, const std::string& pressure,
 std::string event_about(const std::string& uid, const std::string& reason, const std::string& last,
                         const std::string& component = "forestall") {
   return fmt::format(
-      R"({{"metadata":{{"name":"e","annotations":{{"starved_resource":"memory"}}}},)"
+      R"({{"metadata":{{"name":"e","annotations":{{"starved_resource":"memory",)"
+      R"("offending_containers":""}}}},)"
       R"("involvedObject":{{"kind":"Pod","namespace":"shop","name":"web-0","uid":"{}"}},)"
       R"("reason":"{}","message":"The node was low on resource: memory. ","source":)"
       R"({{"component":"{}","host":"here"}},"firstTimestamp":"2025-11-25T18:00:00Z",)"
@@ -342,6 +344,8 @@ TEST_F(KubectlTest, RanksThePodsOfANode) {
   EXPECT_EQ(*code, cli::kExitOk);
   EXPECT_LT(text.find("shop/db-0"), text.find("shop/web-0")) << text;
   EXPECT_THAT(text, HasSubstr("Evicted first: shop/db-0"));
+  // The next line has the kubelet's 100Mi, whatever the node's own threshold is.
+  EXPECT_THAT(text, StartsWith("Thresholds and order are the kubelet's defaults"));
   options_.signal = "memory.unknown";
   EXPECT_FALSE(print_rank(*api_, options_));
   options_.signal = "";

@@ -25,8 +25,11 @@ Result<int> print_rank(ApiReader& api, const KubectlOptions& options) {
   const std::string list = TRY(api.get("/api/v1/pods?fieldSelector=spec.nodeName%3D" + node));
   auto pods = intake::parse_listed_pods(list);
   if (!pods) return pods.error().in("pods of node " + options.object);
-  // The configuration of the node's agent is not in the API: thresholds and ranking are the
-  // kubelet's defaults.
+  if (!options.json) {
+    fmt::print(
+        "Thresholds and order are the kubelet's defaults: the API does not have the configuration "
+        "of the agent.\n\n");
+  }
   cli::rank_listed_pods(
       intake::built_in_config(),
       {signal, std::nullopt, options.json ? cli::OutputFormat::json : cli::OutputFormat::text},

@@ -200,6 +200,7 @@ std::string event_text(const ReportedEvent& event, const PodFinding& finding) {
                   event.count > 1 ? fmt::format(" ({} times)", event.count) : "",
                   is_earlier ? ", an earlier pod of this name" : "", escaped(event.message));
   for (const auto& [key, value] : event.annotations) {
+    if (value.empty()) continue;  // containers, which a kill at once does not read
     text += fmt::format("  {}: {}\n", escaped(key), escaped(value));
   }
   if (!event.node.empty()) {

@@ -50,6 +50,22 @@ TEST(InClusterAccess, NeedsTheServicesAddress) {
   }
 }
 
+TEST(PlainUrl, HasASchemeAndAHostAndNoCredentials) {
+  EXPECT_TRUE(is_plain_url("http://prometheus:9090/path"));
+  for (const char* each : {"prometheus:9090", "http://", "://host", "http://a@b", "http://a?b",
+                           "http://a#b", "http://a b", "http://a\nb", ""}) {
+    EXPECT_FALSE(is_plain_url(each)) << each;
+  }
+}
+
+TEST(SendsInClear, IsHttpToAnotherHost) {
+  EXPECT_TRUE(sends_in_clear("http://prometheus"));
+  EXPECT_TRUE(sends_in_clear("http://127.0.0.1.example"));
+  EXPECT_FALSE(sends_in_clear("http://127.0.0.1:9090"));
+  EXPECT_FALSE(sends_in_clear("http://localhost/x"));
+  EXPECT_FALSE(sends_in_clear("https://prometheus"));
+}
+
 TEST(Kubeconfig, ReadsTheCurrentContext) {
   const auto access = parse_kubeconfig(
       kubeconfig("server: https://10.0.0.1:6443/k8s/\n    certificate-authority: ca.pem\n"

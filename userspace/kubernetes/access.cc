@@ -15,6 +15,7 @@
 
 #include "base/parse.h"
 #include "base/unique_fd.h"
+#include "kubernetes/base64.h"
 #include "text/json_value.h"
 #include "text/yaml_json.h"
 #include "text/yaml_tree.h"
@@ -47,47 +48,15 @@ bool is_token(std::string_view text) {
 }
 
 Result<void> check_server(std::string_view server) {
-  const bool printable = std::ranges::all_of(server, [](char c) { return c > ' ' && c < '\x7f'; });
-  if (!printable || server.find_first_of("@?#\\\"") != std::string_view::npos) {
+  if (!is_plain_url(server)) {
     return error(
         fmt::format("server '{}' is not a plain URL such as https://10.0.0.1:6443", server));
   }
-  if (server.starts_with("https://") && server.size() > 8) return {};
-  // Credentials in the clear stay on this host, as with `kubectl proxy`.
-  for (const std::string_view local : {"http://127.0.0.1", "http://[::1]", "http://localhost"}) {
-    if (!server.starts_with(local)) continue;
-    const std::string_view rest = server.substr(local.size());
-    if (rest.empty() || rest.front() == ':' || rest.front() == '/') return {};
+  if (server.starts_with("https://") ||
+      (server.starts_with("http://") && !sends_in_clear(server))) {
+    return {};
   }
   return error(fmt::format("server '{}': expected https://, or http:// on this host", server));
-}
-
-std::optional<std::string> decode_base64(std::string_view text) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  std::uint32_t bits = 0;
-  int count = 0;
-  std::size_t padding = 0;
-  for (const char c : text) {
-    if (c == '\n' || c == '\r' || c == ' ') continue;
-    if (c == '=') {
-      ++padding;
-      continue;
-    }
-    const std::size_t digit = kDigits.find(c);
-    if (digit == std::string_view::npos || padding > 0) return std::nullopt;
-    bits = bits << 6 | static_cast<std::uint32_t>(digit);
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      out += static_cast<char>(bits >> count & 0xff);
-    }
-  }
-  // What is left is less than a byte, and padded to four characters.
-  const bool whole =
-      (count == 0 && padding == 0) || (count == 4 && padding == 2) || (count == 2 && padding == 1);
-  return whole ? std::optional(out) : std::nullopt;
 }
 
 // Calls visit(body) -> Result<void> with the member `member` of the entry of `list` whose name is
@@ -198,6 +167,24 @@ class Kubeconfig {
 };
 
 }  // namespace
+
+bool is_plain_url(std::string_view server) {
+  const bool printable = std::ranges::all_of(server, [](char c) { return c > ' ' && c < '\x7f'; });
+  if (!printable || server.find_first_of("@?#\\\"") != std::string_view::npos) return false;
+  const std::size_t scheme = server.find("://");
+  return scheme != std::string_view::npos && scheme > 0 && server.size() > scheme + 3;
+}
+
+// Credentials in the clear stay on this host, as with `kubectl proxy`.
+bool sends_in_clear(std::string_view server) {
+  if (!server.starts_with("http://")) return false;
+  for (const std::string_view local : {"http://127.0.0.1", "http://[::1]", "http://localhost"}) {
+    if (!server.starts_with(local)) continue;
+    const std::string_view rest = server.substr(local.size());
+    if (rest.empty() || rest.front() == ':' || rest.front() == '/') return false;
+  }
+  return true;
+}
 
 Result<Access> in_cluster_access(std::string_view host, std::string_view port,
                                  std::string_view directory) {

@@ -47,6 +47,12 @@ inline constexpr std::string_view kServiceAccountDirectory =
 [[nodiscard]] Result<Access> parse_kubeconfig(std::string_view yaml, const std::string& directory,
                                               std::string_view context);
 
+// Whether the text is SCHEME://HOST, perhaps with a port and a path, and has no credentials, query
+// or fragment.
+[[nodiscard]] bool is_plain_url(std::string_view server);
+// Whether what is sent there leaves this host without encryption.
+[[nodiscard]] bool sends_in_clear(std::string_view server);
+
 // The bearer token to show now; empty: none. A file is read each time, because the kubelet replaces
 // it before it expires.
 [[nodiscard]] Result<std::string> current_token(const Access& access);

@@ -113,9 +113,11 @@ struct HttpClient::Handles {
 };
 
 struct HttpClient::Transfer {
-  Transfer(RequestId number, HttpReceiver& to) : id(number), receiver(to) {}
+  Transfer(RequestId number, std::shared_ptr<const Access> at, HttpReceiver& to)
+      : id(number), access(std::move(at)), receiver(to) {}
 
   const RequestId id;
+  const std::shared_ptr<const Access> access;
   HttpReceiver& receiver;
   Easy easy{curl_easy_init()};
   List headers;
@@ -150,7 +152,7 @@ struct HttpClient::Transfer {
 };
 
 HttpClient::HttpClient(Access access, std::unique_ptr<Handles> handles)
-    : access_(std::move(access)), handles_(std::move(handles)) {}
+    : access_(std::make_shared<const Access>(std::move(access))), handles_(std::move(handles)) {}
 
 HttpClient::~HttpClient() {
   while (!transfers_.empty()) cancel(transfers_.begin()->first);
@@ -171,7 +173,8 @@ Result<std::unique_ptr<HttpClient>> HttpClient::create(Access access) {
 
 Result<HttpClient::RequestId> HttpClient::start(const OutgoingRequest& request,
                                                 HttpReceiver& receiver) {
-  auto transfer = std::make_unique<Transfer>(++last_, receiver);
+  auto transfer =
+      std::make_unique<Transfer>(++last_, request.server ? request.server : access_, receiver);
   if (!transfer->easy) return error("libcurl: out of memory");
   TRY(set_up(*transfer, request));
   const CURLMcode added = curl_multi_add_handle(handles_->multi.get(), transfer->easy.get());
@@ -182,7 +185,7 @@ Result<HttpClient::RequestId> HttpClient::start(const OutgoingRequest& request,
 }
 
 Result<void> HttpClient::set_up(Transfer& transfer, const OutgoingRequest& request) {
-  const std::string token = TRY(current_token(access_));
+  const std::string token = TRY(current_token(*transfer.access));
   OptionSetter options(transfer.easy.get());
   if (!token.empty()) options.append(transfer.headers, "Authorization: Bearer " + token);
   options.append(transfer.headers, "Accept: application/json");
@@ -223,26 +226,28 @@ Result<void> HttpClient::set_up(Transfer& transfer, const OutgoingRequest& reque
 // For another name in the certificate than in the address, the URL has that name, and libcurl
 // connects to the address.
 Result<void> HttpClient::set_address(Transfer& transfer, const OutgoingRequest& request) {
+  const Access& access = *transfer.access;
   OptionSetter options(transfer.easy.get());
-  std::string url = access_.server + request.target;
-  if (!access_.server_name.empty()) {
-    const auto [host, port] = host_and_port(access_.server);
-    const std::size_t begin = access_.server.find("://") + 3;
-    const std::size_t end = std::min(access_.server.find('/', begin), access_.server.size());
-    url = fmt::format("{}{}:{}{}{}", access_.server.substr(0, begin), access_.server_name, port,
-                      access_.server.substr(end), request.target);
+  std::string url = access.server + request.target;
+  if (!access.server_name.empty()) {
+    const auto [host, port] = host_and_port(access.server);
+    const std::size_t begin = access.server.find("://") + 3;
+    const std::size_t end = std::min(access.server.find('/', begin), access.server.size());
+    url = fmt::format("{}{}:{}{}{}", access.server.substr(0, begin), access.server_name, port,
+                      access.server.substr(end), request.target);
     options.append(transfer.connect_to, fmt::format("::{}:{}", host, port));
     options.set(CURLOPT_CONNECT_TO, transfer.connect_to.get());
   }
   options.set(CURLOPT_URL, url.c_str());
-  // check_server() admits only these two, and "http" for this host only.
-  options.set(CURLOPT_PROTOCOLS_STR, access_.server.starts_with("https://") ? "https" : "http");
+  // Of the API server, check_server() admits "http" for this host only.
+  options.set(CURLOPT_PROTOCOLS_STR, access.server.starts_with("https://") ? "https" : "http");
   // "a/../b" is a name that a tenant may choose, not a path to simplify.
   options.set(CURLOPT_PATH_AS_IS, 1L);
   return options.result();
 }
 
 Result<void> HttpClient::set_trust(Transfer& transfer) {
+  const Access& access = *transfer.access;
   OptionSetter options(transfer.easy.get());
   options.set(CURLOPT_SSL_VERIFYPEER, 1L);
   options.set(CURLOPT_SSL_VERIFYHOST, 2L);
@@ -262,10 +267,10 @@ Result<void> HttpClient::set_trust(Transfer& transfer) {
     }
   };
   // The system's directory of authorities would be trusted beside the given one.
-  if (!access_.ca.empty()) options.set(CURLOPT_CAPATH, nullptr);
-  set(access_.ca, CURLOPT_CAINFO, CURLOPT_CAINFO_BLOB);
-  set(access_.client_certificate, CURLOPT_SSLCERT, CURLOPT_SSLCERT_BLOB);
-  set(access_.client_key, CURLOPT_SSLKEY, CURLOPT_SSLKEY_BLOB);
+  if (!access.ca.empty()) options.set(CURLOPT_CAPATH, nullptr);
+  set(access.ca, CURLOPT_CAINFO, CURLOPT_CAINFO_BLOB);
+  set(access.client_certificate, CURLOPT_SSLCERT, CURLOPT_SSLCERT_BLOB);
+  set(access.client_key, CURLOPT_SSLKEY, CURLOPT_SSLKEY_BLOB);
   return options.result();
 }
 
@@ -298,7 +303,7 @@ void HttpClient::advance() {
     if (result != CURLE_OK) {
       const bool has_text = transfer->problem.front() != '\0';
       failure = error(
-          fmt::format("{}: {}", access_.server,
+          fmt::format("{}: {}", transfer->access->server,
                       printable(has_text ? transfer->problem.data() : curl_easy_strerror(result))));
     }
     transfer->receiver.end(failure);

@@ -31,6 +31,7 @@ struct OutgoingRequest {
   std::string content_type = "application/json";  // of `body`
   std::string body;
   std::optional<Duration> longest;  // until the answer is complete; nothing: no limit
+  std::shared_ptr<const Access> server = nullptr;  // another one than the client's; null: that
 };
 
 // Called from HttpClient::advance() only, and not after cancel().
@@ -106,11 +107,11 @@ class HttpClient {
   struct Handles;
 
   HttpClient(Access access, std::unique_ptr<Handles> handles);
-  [[nodiscard]] Result<void> set_up(Transfer& transfer, const OutgoingRequest& request);
-  [[nodiscard]] Result<void> set_trust(Transfer& transfer);
-  [[nodiscard]] Result<void> set_address(Transfer& transfer, const OutgoingRequest& request);
+  [[nodiscard]] static Result<void> set_up(Transfer& transfer, const OutgoingRequest& request);
+  [[nodiscard]] static Result<void> set_trust(Transfer& transfer);
+  [[nodiscard]] static Result<void> set_address(Transfer& transfer, const OutgoingRequest& request);
 
-  const Access access_;
+  const std::shared_ptr<const Access> access_;
   const std::unique_ptr<Handles> handles_;
   std::map<RequestId, std::unique_ptr<Transfer>> transfers_;
   RequestId last_ = 0;

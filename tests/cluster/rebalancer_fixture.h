@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/boottime_clock.h"
@@ -87,6 +88,11 @@ class ClusterWithPods {
     const std::lock_guard lock(mutex_);
     list_code_ = code;
   }
+  // What a GET of a Secret gets.
+  void set_secret(int code, const std::string& body) {
+    const std::lock_guard lock(mutex_);
+    secret_ = {code, body};
+  }
   // The nodes report at this time: n1 is about to be short, n2 is not.
   void report(std::chrono::sys_seconds time) {
     const std::lock_guard lock(mutex_);
@@ -144,6 +150,7 @@ class ClusterWithPods {
     }
     if (is("/events")) return json_answer(event_code_, "{}");
     if (request.method != "GET") return json_answer(201, "{}");
+    if (is("/secrets/")) return json_answer(secret_.first, secret_.second);
     if (is("/api/v1/nodes")) return json_answer(200, nodes());
     if (is("/api/v1/pods")) return json_answer(list_code_, pods(request));
     if (is("/policy/v1/")) return json_answer(404, "{}");
@@ -216,6 +223,7 @@ class ClusterWithPods {
   std::optional<std::chrono::sys_seconds> reported_;
   Evict evict_ = [](const std::string&) { return json_answer(201, "{}"); };
   int list_code_ = 200;
+  std::pair<int, std::string> secret_{404, "{}"};
   std::string annotations_;
   std::atomic<int> event_code_ = 201;
   int lease_code_ = 200;

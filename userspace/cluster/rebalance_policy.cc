@@ -11,14 +11,6 @@
 namespace forestall::cluster {
 namespace {
 
-template <typename Test>
-bool any_plugin(const rebalance::Policy& policy, Test test) {
-  return std::ranges::any_of(policy.profiles, [&test](const rebalance::Profile& profile) {
-    return std::ranges::any_of(profile.deschedule, test) ||
-           std::ranges::any_of(profile.balance, test);
-  });
-}
-
 Result<text::JsonDocument> effective_policy(const std::string& file, const std::string& text) {
   text::Findings findings;
   const auto read = descheduler::parse_descheduler_policy(file, text, nullptr, findings);
@@ -58,15 +50,36 @@ bool reports_failures(const std::string& file, const std::string& text) {
   return value && *value;
 }
 
-Result<void> check_policy_sources(const rebalance::Policy& policy) {
-  const bool prometheus = any_plugin(policy, [](const rebalance::ProfilePlugin& plugin) {
-    const auto* args = std::get_if<rebalance::LowNodeUtilizationArgs>(&plugin.args);
-    return args != nullptr && args->metrics == rebalance::MetricsSource::prometheus;
-  });
-  if (!prometheus) return {};
-  return error(
-      "the policy reads metrics of Prometheus, which `forestall rebalance` has in plans from files "
-      "only; use the plugin NodePressure or the source KubernetesMetrics");
+std::optional<PrometheusSettings> prometheus_of(const std::string& file, const std::string& text) {
+  const auto document = effective_policy(file, text);
+  if (!document) return std::nullopt;
+  std::optional<PrometheusSettings> settings;
+  const auto read = [&settings](const text::JsonValue& provider) -> Result<void> {
+    if (settings || TRY(provider.text("source")) != "Prometheus") return {};
+    const text::JsonValue block = TRY(provider.at("prometheus"));
+    settings.emplace();
+    settings->url = TRY(block.text("url"));
+    const auto token = TRY(block.find("authToken"));
+    if (!token) return {};
+    const text::JsonValue secret = TRY(token->at("secretReference"));
+    settings->secret_namespace = TRY(secret.text("namespace"));
+    settings->secret_name = TRY(secret.text("name"));
+    return {};
+  };
+  if (!document->root().each_in("metricsProviders", read)) return std::nullopt;
+  return settings;
+}
+
+std::vector<std::string> prometheus_queries(const rebalance::Policy& policy) {
+  std::vector<std::string> queries;
+  for (const rebalance::Profile& profile : policy.profiles) {
+    for (const rebalance::ProfilePlugin& plugin : profile.balance) {
+      const auto* args = std::get_if<rebalance::LowNodeUtilizationArgs>(&plugin.args);
+      if (args == nullptr || args->metrics != rebalance::MetricsSource::prometheus) continue;
+      if (std::ranges::find(queries, args->query) == queries.end()) queries.push_back(args->query);
+    }
+  }
+  return queries;
 }
 
 std::size_t reports_compared(const rebalance::Policy& policy) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cluster/prometheus_queries.h"
 #include "rebalance/policy.h"
 #include "rebalance/snapshot.h"
 
@@ -21,8 +22,11 @@ namespace forestall::cluster {
 // Its gracePeriodSeconds; nothing: it has none, or cannot be read.
 [[nodiscard]] std::optional<std::int64_t> grace_of(const std::string& file,
                                                    const std::string& text);
-// Errors: the policy needs a source of metrics that a rebalancer in a cluster does not have.
-[[nodiscard]] Result<void> check_policy_sources(const rebalance::Policy& policy);
+// Its provider of the source Prometheus; nothing: it has none, or cannot be read.
+[[nodiscard]] std::optional<PrometheusSettings> prometheus_of(const std::string& file,
+                                                              const std::string& text);
+// Of its plugins, each once.
+[[nodiscard]] std::vector<std::string> prometheus_queries(const rebalance::Policy& policy);
 // Its evictionFailureEventNotification; false if it cannot be read.
 [[nodiscard]] bool reports_failures(const std::string& file, const std::string& text);
 // Reports of a node that a plugin compares; 0: none reads NodeReports.

@@ -75,6 +75,16 @@ std::size_t reports_kept(const rebalance::Policy& policy) {
   return std::max(kReportsMin, reports_compared(policy));
 }
 
+std::optional<PrometheusSettings> prometheus_settings(const RebalancerOptions& options,
+                                                      const rebalance::Policy& policy) {
+  auto settings = prometheus_of(options.policy_file, options.policy);
+  if (!settings) return settings;
+  settings->account_directory = options.account_directory;
+  settings->api_authority = options.access.ca;
+  settings->is_strict = !policy.corrections.empty();
+  return settings;
+}
+
 }  // namespace
 
 Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exports::Log& log,
@@ -89,6 +99,7 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
       placeholder_(policy.placeholder),
       lister_(chances()),
       report_lister_(chances()),
+      plan_metrics_(*client_, clock, policy, prometheus_settings(options, policy)),
       evictions_(
           {grace_of(options.policy_file, options.policy), eviction_longest(options.lease),
            options.background},
@@ -120,7 +131,6 @@ Result<rebalance::Policy> checked_policy(const RebalancerOptions& options) {
     return error(options.policy_file +
                  ": reserve: placeholder needs compat: fixed, which plans a destination");
   }
-  TRY(check_policy_sources(policy));
   if (reports_compared(policy) > 0 && options.interval == Duration::zero()) {
     return error(options.policy_file +
                  ": the plugin NodePressure compares several reports of a node; use "
@@ -144,6 +154,7 @@ void Rebalancer::advance() {
   event_sender_.advance();
   list_sender_.advance();
   report_sender_.advance();
+  plan_metrics_.advance();
 }
 
 Result<void> Rebalancer::step(int stop_fd, Duration longest) {
@@ -172,7 +183,7 @@ bool Rebalancer::change_phase() {
       begin_cycle();
       return true;
     case RunPhase::listing:
-      if (!lister_.done()) return false;
+      if (!lister_.done() || (lister_.failure().empty() && !plan_metrics_.done())) return false;
       plan();
       return true;
     case RunPhase::evicting:
@@ -197,7 +208,7 @@ MonotonicTime Rebalancer::due() const {
   const auto election = election_sender_ ? election_sender_->due() : std::nullopt;
   const auto rooms = rooms_ ? rooms_->due() : std::nullopt;
   for (const auto& each : {list_sender_.due(), report_sender_.due(), eviction_sender_.due(),
-                           event_sender_.due(), election, end, rooms}) {
+                           event_sender_.due(), plan_metrics_.due(), election, end, rooms}) {
     if (each) first = std::min(first, *each);
   }
   return first;
@@ -224,6 +235,7 @@ void Rebalancer::follow_election() {
   if (leads_now || phase_ == RunPhase::idle) return;
   evictions_.abandon("the leadership is lost");
   lister_.cancel();
+  plan_metrics_.cancel();
   if (phase_ == RunPhase::listing) fail_cycle("the leadership is lost");
 }
 
@@ -250,11 +262,13 @@ void Rebalancer::begin_cycle() {
   next_cycle_ = begun + options_.interval;
   phase_ = RunPhase::listing;
   lister_.begin(kinds_for_plan(uses_metrics_, uses_reports_), begun);
+  plan_metrics_.begin();
 }
 
 void Rebalancer::plan() {
   if (!lister_.failure().empty()) return fail_cycle(lister_.failure());
   rebalance::Snapshot snapshot = lister_.take(wall_ns());
+  plan_metrics_.add_to(snapshot);
   if (rooms_) {
     const Result<void> begun = rooms_->begin_plan(snapshot);
     if (!begun) return fail_cycle(begun.error().text());
@@ -505,6 +519,7 @@ Result<void> Rebalancer::withdraw(Duration longest) {
   evictions_.abandon("this process ends");
   lister_.cancel();
   report_lister_.cancel();
+  plan_metrics_.cancel();
   if (rooms_) rooms_->release_all("this process ends");
   bool releases = false;
   while (true) {

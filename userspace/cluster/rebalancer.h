@@ -20,6 +20,7 @@
 #include "cluster/leader_election.h"
 #include "cluster/paced_log.h"
 #include "cluster/plan_evictions.h"
+#include "cluster/plan_metrics.h"
 #include "cluster/rebalance_metrics.h"
 #include "cluster/refused_pods.h"
 #include "cluster/report_history.h"
@@ -41,12 +42,14 @@ struct RebalancerOptions {
   std::string compat;       // "upstream", "fixed"; empty: as the policy has it
   Duration interval{};      // from the begin of a plan to that of the next; 0: one plan
   bool dry_run = false;
-  bool background = false;                 // webhooks may move pods (EvictionsInBackground)
-  std::optional<LeaseOptions> lease;       // nothing: without election; REQUIRES: an interval
-  std::string identity;                    // of this process, in Events
-  std::string listen;                      // IP address and port of the pages; empty: none
-  bool metrics_page = true;                // besides those of the probes
-  TlsOptions tls{};                        // of the pages
+  bool background = false;            // webhooks may move pods (EvictionsInBackground)
+  std::optional<LeaseOptions> lease;  // nothing: without election; REQUIRES: an interval
+  std::string identity;               // of this process, in Events
+  std::string listen;                 // IP address and port of the pages; empty: none
+  bool metrics_page = true;           // besides those of the probes
+  TlsOptions tls{};                   // of the pages
+  // Of this pod's service account, whose token Prometheus gets if the policy names no Secret.
+  std::string account_directory = std::string(kubernetes::kServiceAccountDirectory);
   std::vector<std::string> ineffective{};  // options without an effect, for the log
 };
 
@@ -135,6 +138,7 @@ class Rebalancer {
   std::optional<LeaderElection> election_;
   SnapshotLister lister_;
   SnapshotLister report_lister_;
+  PlanMetrics plan_metrics_;
   std::optional<ReservationController> rooms_;  // not in a dry run
   PlanEvictions evictions_;
   EventSeries events_;

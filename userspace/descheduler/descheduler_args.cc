@@ -133,13 +133,14 @@ void compare_thresholds(PolicyMap& args, const rebalance::LowNodeUtilizationArgs
   }
 }
 
-MetricsSource read_metrics(PolicyMap& args) {
+// `query`: of Prometheus.
+MetricsSource read_metrics(PolicyMap& args, std::string& query) {
   if (args.find("metricsUtilization") == nullptr) return MetricsSource::requests;
   PolicyMap metrics = args.map("metricsUtilization");
   const bool server = metrics.boolean("metricsServer");
   const std::string source = metrics.text("source").value_or("");
   PolicyMap prometheus = metrics.map("prometheus");
-  const std::string query = prometheus.text("query").value_or("");
+  query = prometheus.text("query").value_or("");
   prometheus.finish();
   metrics.finish();
   const bool kubernetes = source == "KubernetesMetrics";
@@ -189,7 +190,7 @@ rebalance::PluginArgs read_low(PolicyMap& args) {
   PolicyMap limits = args.map("evictionLimits");
   low.evictions_per_node = limits.amount("node");
   limits.finish();
-  low.metrics = read_metrics(args);
+  low.metrics = read_metrics(args, low.query);
   if (args.errors().count() == before) check_metric_resource(args, low);
   return low;
 }

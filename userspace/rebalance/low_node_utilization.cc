@@ -83,7 +83,7 @@ std::string nothing_to_do(std::size_t low, std::size_t high, std::size_t all, st
 
 void run_plugin(PluginSession& session, const LowNodeUtilizationArgs& args) {
   UsageSource source(session.view(), args.metrics, tracked_resources(args.thresholds, args.metrics),
-                     session.bookings());
+                     session.bookings(), args.query);
   auto measured = measure(session, source);
   if (!measured) {
     session.run().error = measured.error().message;

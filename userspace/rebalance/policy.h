@@ -75,6 +75,7 @@ struct LowNodeUtilizationArgs {
   std::set<std::string, std::less<>> excluded_namespaces;
   std::optional<std::uint64_t> evictions_per_node;
   MetricsSource metrics = MetricsSource::requests;
+  std::string query = {};  // of Prometheus
 };
 
 struct HighNodeUtilizationArgs {

@@ -218,6 +218,13 @@ struct PrometheusSample {
   double value = 0;
 };
 
+// In a cluster, where each query of the policy has its own.
+struct PrometheusAnswer {
+  std::string query;
+  std::vector<PrometheusSample> samples;
+  std::string failure;  // why there are none; empty: there are
+};
+
 struct Snapshot {
   std::shared_ptr<StringPool> texts = std::make_shared<StringPool>();
   std::int64_t taken_ns = 0;  // CLOCK_REALTIME: the time for which the plan is made
@@ -228,10 +235,11 @@ struct Snapshot {
   std::vector<VolumeClaim> claims;
   std::vector<PersistentVolume> volumes;
   std::vector<PriorityClass> priority_classes;
-  std::vector<MetricsSample> node_metrics;  // in the order of their collection
-  std::vector<MetricsSample> pod_metrics;   // the last one of a pod counts
-  std::vector<PrometheusSample> prometheus;
+  std::vector<MetricsSample> node_metrics;   // in the order of their collection
+  std::vector<MetricsSample> pod_metrics;    // the last one of a pod counts
+  std::vector<PrometheusSample> prometheus;  // from files: of every query
   bool has_prometheus = false;
+  std::vector<PrometheusAnswer> prometheus_answers;
   std::vector<NodeReport> reports;  // sorted: by node and time
 };
 

@@ -23,23 +23,12 @@ std::string text_of(double value) {
   return {text, end.ptr};
 }
 
-// The smoothed usage of every node with samples. A first sample is kept as it is, with fractions of
-// what counted() counts.
+// The smoothed usage of every node with samples.
 std::unordered_map<std::string_view, Amounts> smoothed(const std::vector<MetricsSample>& samples) {
   std::unordered_map<std::string_view, Amounts> nodes;
   for (const MetricsSample& sample : samples) {
     const auto [known, is_first] = nodes.try_emplace(sample.name);
-    for (const std::string_view resource : {kCpu, kMemory}) {
-      const Amount* const measured = sample.usage.find(resource);
-      if (measured == nullptr) continue;
-      Nanos& mean = known->second.at(resource);
-      if (is_first) {
-        mean = measured->nanos;
-        continue;
-      }
-      const std::int64_t now = counted(resource, measured->nanos);
-      mean = nanos_of(resource, weighted_mean(counted(resource, mean), now));
-    }
+    add_sample(known->second, is_first, sample.usage);
   }
   return nodes;
 }
@@ -78,6 +67,20 @@ std::int64_t weighted_mean(std::int64_t before, std::int64_t sample) {
   constexpr double kBeta = 0.9;
   return std::llround(kBeta * static_cast<double>(before) +
                       (1 - kBeta) * static_cast<double>(sample));
+}
+
+void add_sample(Amounts& mean, bool is_first, const Amounts& sample) {
+  for (const std::string_view resource : {kCpu, kMemory}) {
+    const Amount* const measured = sample.find(resource);
+    if (measured == nullptr) continue;
+    Nanos& amount = mean.at(resource);
+    if (is_first) {
+      amount = measured->nanos;
+      continue;
+    }
+    const std::int64_t now = counted(resource, measured->nanos);
+    amount = nanos_of(resource, weighted_mean(counted(resource, amount), now));
+  }
 }
 
 Result<std::vector<Amounts>> UsageSource::nodes(const Policy& policy,
@@ -162,12 +165,20 @@ Result<std::vector<Amounts>> UsageSource::collected(std::span<const NodeIndex> n
   return usages;
 }
 
-Result<std::vector<Amounts>> UsageSource::queried(std::span<const NodeIndex> nodes) const {
-  if (!view_.snapshot().has_prometheus) {
-    return error("error getting node usage: unable to capture prometheus metrics: no vector given");
+Result<std::span<const PrometheusSample>> UsageSource::answer() const {
+  const Snapshot& snapshot = view_.snapshot();
+  for (const PrometheusAnswer& each : snapshot.prometheus_answers) {
+    if (each.query != query_) continue;
+    if (!each.failure.empty()) return error("error getting node usage: " + each.failure);
+    return std::span(each.samples);
   }
+  if (snapshot.has_prometheus) return std::span(snapshot.prometheus);
+  return error("error getting node usage: unable to capture prometheus metrics: no vector given");
+}
+
+Result<std::vector<Amounts>> UsageSource::queried(std::span<const NodeIndex> nodes) const {
   std::unordered_map<std::string_view, Amounts> by_instance;
-  for (const PrometheusSample& sample : view_.snapshot().prometheus) {
+  for (const PrometheusSample& sample : TRY(answer())) {
     if (!sample.instance) {
       return error(
           "error getting node usage: the collected metrics sample is missing 'instance' "

@@ -24,9 +24,14 @@ namespace forestall::rebalance {
 class UsageSource {
  public:
   // `view` and `bookings` must outlive this object.
+  // `query`: of Prometheus.
   UsageSource(const ClusterView& view, MetricsSource source, std::vector<std::string> tracked,
-              const std::vector<Booking>& bookings)
-      : view_(view), source_(source), tracked_(std::move(tracked)), bookings_(bookings) {}
+              const std::vector<Booking>& bookings, std::string query = {})
+      : view_(view),
+        source_(source),
+        tracked_(std::move(tracked)),
+        bookings_(bookings),
+        query_(std::move(query)) {}
 
   [[nodiscard]] const std::vector<std::string>& tracked() const { return tracked_; }
 
@@ -45,6 +50,7 @@ class UsageSource {
  private:
   [[nodiscard]] Amounts requested(NodeIndex node) const;
   [[nodiscard]] Result<std::vector<Amounts>> collected(std::span<const NodeIndex> nodes);
+  [[nodiscard]] Result<std::span<const PrometheusSample>> answer() const;
   [[nodiscard]] Result<std::vector<Amounts>> queried(std::span<const NodeIndex> nodes) const;
   [[nodiscard]] std::unordered_map<NodeIndex, Amounts> booked() const;
   [[nodiscard]] std::unordered_map<NodeIndex, Amounts> evicted();
@@ -54,6 +60,7 @@ class UsageSource {
   MetricsSource source_;
   std::vector<std::string> tracked_;
   const std::vector<Booking>& bookings_;
+  std::string query_;
   std::unordered_map<std::string, std::size_t> pod_metrics_;  // by namespace/name
   bool indexed_ = false;
 };
@@ -65,5 +72,9 @@ class UsageSource {
 // The amount by which new samples move the mean of a node's usage: 0.9 of the old value and
 // 1 - 0.9 of the new one, rounded half away from zero.
 [[nodiscard]] std::int64_t weighted_mean(std::int64_t before, std::int64_t sample);
+
+// Moves the mean of a node's cpu and memory by a sample of it. A first sample is kept as it is,
+// with fractions of what counted() counts.
+void add_sample(Amounts& mean, bool is_first, const Amounts& sample);
 
 }  // namespace forestall::rebalance

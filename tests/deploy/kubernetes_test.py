@@ -212,6 +212,22 @@ class KubernetesTest(unittest.TestCase):
         for name in ("forestall-placeholders", "forestall-placeholder"):
             self.assertIn(f'= "{name}";', defaults)
 
+    def test_rebalancer_with_prometheus_reads_one_secret_more(self) -> None:
+        base, overlay = ({each.strip() for each in render(MANIFESTS / folder).split("\n---\n")}
+                         for folder in ("rebalancer", "overlays/prometheus"))
+        added = {re.search(r"^kind: (\w+)$", each, re.MULTILINE)[1]: each
+                 for each in overlay - base}
+        self.assertEqual(set(added), {"Role", "RoleBinding", "NetworkPolicy", "ConfigMap",
+                                      "Deployment"})
+        role = added["Role"]
+        self.assertEqual(role.count("- apiGroups:"), 1)
+        self.assertEqual(items(role, "  resources"), {"secrets"})
+        self.assertEqual(items(role, "  verbs"), {"get"})
+        self.assertIn("namespace: monitoring", role)
+        name = items(role, "  resourceNames")
+        policy = (MANIFESTS / "overlays/prometheus/policy.yaml").read_text()
+        self.assertEqual(name, set(re.findall(r"name: (forestall-[\w-]+)", policy)))
+
     def test_rebalancer_lists_no_more_than_its_memory(self) -> None:
         header = (TOP / "userspace/cluster/snapshot_lister.h").read_text()
         lists = int(re.search(r"kBytesMax = std::uint64_t\{(\d+)\} << 30;", header)[1])
@@ -220,7 +236,7 @@ class KubernetesTest(unittest.TestCase):
         self.assertEqual(lists + 1, limit)  # the rest is for the plan and earlier reports
 
     def test_rebalancer_has_a_valid_policy(self) -> None:
-        for folder in ("rebalancer", "overlays/placeholder"):
+        for folder in ("rebalancer", "overlays/placeholder", "overlays/prometheus"):
             policy = MANIFESTS / folder / "policy.yaml"
             ran = subprocess.run([FORESTALL, "check-config", "--policy-config-file", str(policy)],
                                  capture_output=True, text=True)

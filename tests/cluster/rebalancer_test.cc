@@ -443,12 +443,25 @@ TEST(RebalancerOptions, AreThoseOfTheDescheduler) {
   EXPECT_TRUE(rebalancer_options(given, "me")->background);
   given.run.feature_gates = "EvictionsInBackground=true,EvictionsInBackground=false";
   EXPECT_FALSE(rebalancer_options(given, "me")->background);
+  for (const auto& [gates, wanted] : {std::pair{"EvictionsInBackground=T", true},
+                                      {" EvictionsInBackground = 1 ,AllBeta=false", true},
+                                      {"AllAlpha=true", true},
+                                      {"EvictionsInBackground=0,AllAlpha=true", false}}) {
+    given.run.feature_gates = gates;
+    EXPECT_EQ(rebalancer_options(given, "me")->background, wanted) << gates;
+  }
   for (const char* const wrong :
-       {"Other=true", "EvictionsInBackground=1", "EvictionsInBackground"}) {
+       {"Other=true", "EvictionsInBackground=yes", "EvictionsInBackground"}) {
     given.run.feature_gates = wrong;
     EXPECT_THAT(rebalancer_options(given, "me").error().text(), HasSubstr("--feature-gates"));
   }
   given.run.feature_gates = "";
+  EXPECT_EQ(rebalancer_options(given, "me")->listen, "0.0.0.0:10258");
+  given.run.kubeconfig = "config";
+  EXPECT_EQ(rebalancer_options(given, "me")->listen, "");
+  given.run.tls_version = "VersionTLS13";
+  EXPECT_EQ(rebalancer_options(given, "me")->listen, "0.0.0.0:10258");
+  given.run.kubeconfig = "";
   given.run.port = "0";
   given.dry_run = true;
   EXPECT_EQ(rebalancer_options(given, "me")->listen, "");

@@ -11,7 +11,9 @@
 #include <array>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "exports/metrics_server.h"
 #include "support/manual_clock.h"
@@ -21,6 +23,7 @@ namespace forestall::cluster {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -72,7 +75,10 @@ struct Got {
 class TlsPagesTest : public ::testing::Test {
  protected:
   void serve(TlsOptions options, std::size_t bytes = 3) {
-    auto pages = TlsPages::create(std::move(options));
+    auto pages = TlsPages::create(std::move(options), [this](const std::string& problem) {
+      const std::lock_guard lock(mutex_);
+      problems_.push_back(problem);
+    });
     ASSERT_TRUE(pages) << pages.error().text();
     server_.reset();
     server_ = exports::MetricsServer::start(
@@ -85,12 +91,15 @@ class TlsPagesTest : public ::testing::Test {
                   .value();
   }
   Got get(const std::string& request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
-          int max_version = TLS1_3_VERSION) {
+          int max_version = TLS1_3_VERSION, const char* ciphers = nullptr,
+          const char* server_name = nullptr) {
     const std::unique_ptr<SSL_CTX, Freed> context(SSL_CTX_new(TLS_client_method()));
     SSL_CTX_set_max_proto_version(context.get(), max_version);
+    if (ciphers != nullptr) SSL_CTX_set_cipher_list(context.get(), ciphers);
     const UniqueFd fd = connected_to(server_->port());
     const std::unique_ptr<SSL, Freed> connection(SSL_new(context.get()));
     SSL_set_fd(connection.get(), fd.get());
+    if (server_name != nullptr) SSL_set_tlsext_host_name(connection.get(), server_name);
     if (SSL_connect(connection.get()) != 1) return {};
     Got got;
     const std::unique_ptr<X509, Freed> peer(SSL_get1_peer_certificate(connection.get()));
@@ -108,7 +117,14 @@ class TlsPagesTest : public ::testing::Test {
     return got;
   }
 
+  std::vector<std::string> problems() {
+    const std::lock_guard lock(mutex_);
+    return problems_;
+  }
+
   test::ManualClock clock_;
+  std::mutex mutex_;
+  std::vector<std::string> problems_;  // as reported
   std::unique_ptr<exports::MetricsServer> server_;
 };
 
@@ -169,6 +185,81 @@ TEST_F(TlsPagesTest, ChangedFilesCountAfterAMinute) {
   std::filesystem::rename(directory + "/kept", directory + "/cert");
   clock_.advance(TlsPages::kCheckInterval);
   EXPECT_EQ(get().name, "second");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("--tls-private-key-file")));
+  clock_.advance(TlsPages::kCheckInterval);
+  EXPECT_EQ(get().name, "second");
+  EXPECT_EQ(problems().size(), 1U) << "the same problem is reported once";
+  write_pair(directory, "fourth");
+  clock_.advance(TlsPages::kCheckInterval);
+  EXPECT_EQ(get().name, "fourth");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("--tls-private-key-file"), ""));
+}
+
+constexpr const char* kAnyRequest = "GET /metrics HTTP/1.1\r\n\r\n";
+
+TEST_F(TlsPagesTest, TheCertificateThatSignsItselfIsForBothKindsOfKeys) {
+  serve({});
+  for (const char* each : {"ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256"}) {
+    EXPECT_THAT(get(kAnyRequest, TLS1_2_VERSION, each).text, HasSubstr("200 OK")) << each;
+  }
+}
+
+TEST_F(TlsPagesTest, CipherSuitesHaveTheNamesOfGo) {
+  TlsOptions options;
+  options.cipher_suites =
+      "TLS_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305,TLS_RSA_WITH_RC4_128_SHA";
+  serve(options);
+  EXPECT_THAT(get(kAnyRequest, TLS1_2_VERSION, "ECDHE-RSA-CHACHA20-POLY1305").text,
+              HasSubstr("200 OK"));
+  EXPECT_EQ(get(kAnyRequest, TLS1_2_VERSION, "ECDHE-RSA-AES128-GCM-SHA256").text, "");
+  // Without one of TLS 1.2 only TLS 1.3 remains.
+  options.cipher_suites = "TLS_AES_128_GCM_SHA256";
+  serve(options);
+  EXPECT_EQ(get(kAnyRequest, TLS1_2_VERSION).text, "");
+  EXPECT_THAT(get().text, HasSubstr("200 OK"));
+}
+
+TEST_F(TlsPagesTest, OldVersionsAreAcceptedAsTls12) {
+  for (const char* each : {"VersionTLS10", "VersionTLS11"}) {
+    serve({.certificate = "", .key = "", .min_version = each});
+    EXPECT_THAT(get(kAnyRequest, TLS1_2_VERSION).text, HasSubstr("200 OK"));
+    EXPECT_EQ(get(kAnyRequest, TLS1_1_VERSION, "DEFAULT:@SECLEVEL=0").text, "");
+  }
+}
+
+TEST_F(TlsPagesTest, TheNameOfTheServerChoosesTheCertificate) {
+  const test::TempTree tree({{"a/", ""}, {"b/", ""}, {"c/", ""}});
+  const auto pair = [&tree](const std::string& folder, const std::string& name) {
+    write_pair(tree / folder, name);
+    return tree / folder + "/cert," + tree / folder + "/key";
+  };
+  TlsOptions options;
+  options.sni = {pair("a", "first"), pair("b", "second") + ":*.Example.org,exact.example.org",
+                 pair("c", "third.example.org")};
+  serve(options);
+  const auto name_for = [this](const char* server) {
+    return get(kAnyRequest, TLS1_3_VERSION, nullptr, server).name;
+  };
+  EXPECT_EQ(name_for(nullptr), "first") << "without another one the first serves all";
+  EXPECT_EQ(name_for("other.example.com"), "first");
+  EXPECT_EQ(name_for("any.example.org"), "second");
+  EXPECT_EQ(name_for("EXACT.example.org"), "second");
+  EXPECT_EQ(name_for("third.example.org"), "third.example.org") << "the certificate names it";
+  EXPECT_EQ(name_for("a.b.example.org"), "first") << "a wildcard is one label";
+  pair("b", "changed");
+  clock_.advance(TlsPages::kCheckInterval);
+  EXPECT_EQ(name_for("any.example.org"), "changed");
+}
+
+TEST(NamedCertificateTest, IsTwoFilesAndPerhapsNames) {
+  const auto read = parse_named_certificate("a.crt,a.key:*.x.org,Y.org.");
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(read->certificate, "a.crt");
+  EXPECT_EQ(read->key, "a.key");
+  EXPECT_THAT(read->names, ElementsAre("*.x.org", "y.org"));
+  for (const char* each : {"", "a.crt", "a.crt,", ",a.key", "a,b,c", "a,b:"}) {
+    EXPECT_FALSE(parse_named_certificate(each)) << each;
+  }
 }
 
 TEST_F(TlsPagesTest, AnOldVersionIsRefused) {
@@ -197,8 +288,11 @@ TEST_F(TlsPagesTest, RefusesWhatItCannotUse) {
   EXPECT_THAT(problem({.certificate = directory + "/none", .key = key}),
               HasSubstr("--tls-cert-file"));
   EXPECT_THAT(problem({.certificate = cert, .key = cert}), HasSubstr("--tls-private-key-file"));
-  EXPECT_THAT(problem({.certificate = "", .key = "", .min_version = "VersionTLS10"}),
-              HasSubstr("VersionTLS10"));
+  EXPECT_THAT(problem({.certificate = "", .key = "", .min_version = "VersionSSL30"}),
+              HasSubstr("VersionSSL30"));
+  TlsOptions named;
+  named.sni = {cert + "," + cert};
+  EXPECT_THAT(problem(named), HasSubstr("--tls-sni-cert-key"));
   EXPECT_THAT(
       problem({.certificate = "", .key = "", .min_version = "", .cipher_suites = "TLS_FOO"}),
       HasSubstr("no cipher suite 'TLS_FOO'"));

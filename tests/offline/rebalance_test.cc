@@ -159,14 +159,26 @@ TEST(RebalanceCommand, AcceptsTheArgumentsOfTheDeschedulersDeployment) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_forestall(arguments);
   };
-  const Ran ran =
-      run_with({"--descheduling-interval=5m", "--v=3", "--vmodule=a=1", "--logging-format=json",
-                "--secure-port=10258", "--bind-address=127.0.0.1", "--disable-metrics",
-                "--client-connection-qps=50", "--client-connection-burst=100",
-                "--client-connection-kubeconfig", tree / "missing", "--leader-elect",
-                "--leader-elect-resource-lock=leases", "--otel-sample-rate=0.5",
-                "--otel-fallback-no-op-on-error=true", "--enable-http2=false",
-                "--feature-gates=EvictionsInBackground=true"});
+  const Ran ran = run_with({"--descheduling-interval=5m",
+                            "--v=3",
+                            "--vmodule=a=1",
+                            "--logging-format=json",
+                            "--secure-port=10258",
+                            "--bind-address=127.0.0.1",
+                            "--disable-metrics",
+                            "--client-connection-qps=50",
+                            "--client-connection-burst=100",
+                            "--client-connection-kubeconfig",
+                            tree / "missing",
+                            "--leader-elect",
+                            "--leader-elect-resource-lock=leases",
+                            "--otel-sample-rate=0.5",
+                            "--otel-fallback-no-op-on-error=true",
+                            "--enable-http2=false",
+                            "--tls-min-version=VersionTLS11",
+                            "--cert-dir=/tmp",
+                            "--tls-cipher-suites=TLS_AES_128_GCM_SHA256",
+                            "--feature-gates=EvictionsInBackground=true"});
   EXPECT_EQ(ran.exit_code, 1) << ran.errors;
   EXPECT_THAT(ran.errors, HasSubstr("missing")) << "only the kubeconfig is wrong";
   for (const char* const wrong :

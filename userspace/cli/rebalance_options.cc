@@ -117,26 +117,18 @@ void describe_ineffective(CLI::App& command, RebalanceRunOptions& run, CLI::Opti
 
 void describe_server(CLI::App& command, RebalanceRunOptions& run, CLI::Option* files) {
   constexpr std::uint64_t kPortMax = 65535;
-  CLI::Option* const port = command
-                                .add_option("--secure-port", run.port,
-                                            "Port of /metrics, /healthz, /livez and /readyz, over "
-                                            "HTTPS (default: 0, none)")
-                                ->option_text("PORT")
-                                ->check(CLI::Range(std::uint64_t{0}, kPortMax))
-                                ->group(kClusterGroup)
-                                ->excludes(files);
-  command
-      .add_option("--bind-address", run.bind_address,
-                  "IP address of that port (default: 0.0.0.0, all)")
-      ->option_text("ADDRESS")
-      ->group(kClusterGroup)
-      ->needs(port);
-  const auto add = [&](const char* name, std::string& value, const char* form, const char* help) {
+  const auto add = [&](const char* name, auto& value, const char* form, const char* help) {
     return command.add_option(name, value, help)
         ->option_text(form)
         ->group(kClusterGroup)
-        ->needs(port);
+        ->excludes(files);
   };
+  add("--secure-port", run.port, "PORT",
+      "Port of /metrics, /healthz, /livez and /readyz, over HTTPS; 0: none (default: 10258, with "
+      "--kubeconfig none)")
+      ->check(CLI::Range(std::uint64_t{0}, kPortMax));
+  add("--bind-address", run.bind_address, "ADDRESS",
+      "IP address of that port (default: 0.0.0.0, all)");
   CLI::Option* const certificate =
       add("--tls-cert-file", run.certificate, "FILE",
           "Certificate of that port, PEM, with its chain; read again when it changes (default: one "
@@ -144,10 +136,17 @@ void describe_server(CLI::App& command, RebalanceRunOptions& run, CLI::Option* f
   CLI::Option* const key = add("--tls-private-key-file", run.key, "FILE", "Its private key, PEM");
   certificate->needs(key);
   key->needs(certificate);
-  add("--tls-min-version", run.tls_version, "VERSION", "VersionTLS12 (default) or VersionTLS13")
-      ->check(CLI::IsMember({"VersionTLS12", "VersionTLS13"}));
+  add("--tls-sni-cert-key", run.sni_certificates, "FILE,FILE[:NAME,...]",
+      "A certificate and its key for clients that request these names, or those in the "
+      "certificate; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add("--tls-min-version", run.tls_version, "VERSION",
+      "VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13; the first two as VersionTLS12 "
+      "(default)")
+      ->check(CLI::IsMember({"VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"}));
   add("--tls-cipher-suites", run.cipher_suites, "NAME,...",
-      "Cipher suites of TLS 1.2, by IANA's names (default: those of OpenSSL)");
+      "Cipher suites of TLS 1.2, by the names of IANA or Go (default: those of OpenSSL)");
   command
       .add_option("--feature-gates", run.feature_gates,
                   "EvictionsInBackground=true: if a webhook answers that it moves a pod by itself, "

@@ -39,11 +39,12 @@ struct RebalanceRunOptions {
   std::string lease_name;
   std::string lease_namespace;
   std::string bind_address;
-  std::string port;           // of /metrics and the probes; empty or 0: none
-  std::string certificate;    // PEM file; empty: one that signs itself
-  std::string key;            // PEM file
-  std::string tls_version;    // "VersionTLS12", "VersionTLS13"; empty: the first
-  std::string cipher_suites;  // IANA's names, separated by commas; empty: default
+  std::string port;                             // of /metrics and the probes; 0: none
+  std::string certificate;                      // PEM file; empty: one that signs itself
+  std::string key;                              // PEM file
+  std::vector<std::string> sni_certificates{};  // "CERTIFICATE,KEY:NAME,..."
+  std::string tls_version;                      // "VersionTLS10" to "VersionTLS13"; empty: TLS 1.2
+  std::string cipher_suites;  // names of IANA or Go, separated by commas; empty: default
   bool disable_metrics = false;
   std::string feature_gates;               // NAME=true|false, separated by commas
   std::string logging_format;              // "text", "json"; empty: not given

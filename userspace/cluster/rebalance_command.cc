@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -41,30 +42,51 @@ Result<LeaseOptions> lease_options(const cli::RebalanceRunOptions& given,
       "longer than --leader-elect-retry-period");
 }
 
-// Whether evictions in the background are on.
-Result<bool> background_gate(std::string_view gates) {
-  bool background = false;
-  while (!gates.empty()) {
-    const std::string gate(next_field(gates, ','));
-    const std::size_t equals = gate.find('=');
-    const std::string name = gate.substr(0, equals);
-    const std::string value = equals == std::string::npos ? "" : gate.substr(equals + 1);
-    if (name != "EvictionsInBackground") {
-      return error("--feature-gates: unrecognized feature gate: " + name);
-    }
-    if (value != "true" && value != "false") {
-      return error(fmt::format("--feature-gates: expected {}=true or {}=false", name, name));
-    }
-    background = value == "true";
+// As Go's strconv.ParseBool.
+std::optional<bool> parse_bool(std::string_view text) {
+  for (const char* each : {"1", "t", "T", "true", "TRUE", "True"}) {
+    if (text == each) return true;
   }
-  return background;
+  for (const char* each : {"0", "f", "F", "false", "FALSE", "False"}) {
+    if (text == each) return false;
+  }
+  return std::nullopt;
 }
 
+// Whether evictions in the background, the only gate, which is an alpha one, are on.
+Result<bool> background_gate(std::string_view gates) {
+  std::optional<bool> background;
+  bool all_alpha = false;
+  while (!gates.empty()) {
+    std::string_view gate = trim(next_field(gates, ','));
+    if (gate.empty()) continue;
+    const bool has_value = gate.find('=') != std::string_view::npos;
+    const std::string name(trim(next_field(gate, '=')));
+    if (name != "EvictionsInBackground" && name != "AllAlpha" && name != "AllBeta") {
+      return error("--feature-gates: unrecognized feature gate: " + name);
+    }
+    const auto value = parse_bool(trim(gate));
+    if (!has_value || !value) {
+      return error(fmt::format("--feature-gates: expected {}=true or {}=false", name, name));
+    }
+    if (name == "EvictionsInBackground") background = value;
+    if (name == "AllAlpha") all_alpha = *value;
+  }
+  return background.value_or(all_alpha);
+}
+
+// Without an option as the descheduler, whose probes and scrapers use this port. A process with a
+// kubeconfig is none of a Deployment, and opens no port by itself.
 std::string listen_address(const cli::RebalanceRunOptions& given) {
-  if (given.port.find_first_not_of('0') == std::string::npos) return "";
+  constexpr const char* kPort = "10258";
+  const bool serves = given.kubeconfig.empty() || !given.bind_address.empty() ||
+                      !given.certificate.empty() || !given.sni_certificates.empty() ||
+                      !given.tls_version.empty() || !given.cipher_suites.empty();
+  const std::string port = given.port.empty() && serves ? kPort : given.port;
+  if (port.find_first_not_of('0') == std::string::npos) return "";
   const std::string address = given.bind_address.empty() ? "0.0.0.0" : given.bind_address;
   const bool is_v6 = address.find(':') != std::string::npos && !address.starts_with('[');
-  return fmt::format("{}:{}", is_v6 ? '[' + address + ']' : address, given.port);
+  return fmt::format("{}:{}", is_v6 ? '[' + address + ']' : address, port);
 }
 
 }  // namespace
@@ -83,8 +105,8 @@ Result<RebalancerOptions> rebalancer_options(const cli::RebalanceOptions& given,
   options.listen = listen_address(given.run);
   options.metrics_page = !given.run.disable_metrics;
   options.tls = {given.run.certificate, given.run.key, given.run.tls_version,
-                 given.run.cipher_suites};
-  if (!options.listen.empty()) TRY(TlsPages::create(options.tls));
+                 given.run.cipher_suites, given.run.sni_certificates};
+  if (!options.listen.empty()) TRY(TlsContexts::check(options.tls));
   options.background = TRY(background_gate(given.run.feature_gates));
   options.ineffective = given.run.ineffective;
   // As the descheduler: a dry run needs no election.

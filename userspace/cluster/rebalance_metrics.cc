@@ -115,6 +115,12 @@ struct RebalanceMetrics::Families {
                         .Help("Evictions and reported failures that no Event has.")
                         .Register(registry)
                         .Add({});
+  Gauge& certificate =
+      prometheus::BuildGauge()
+          .Name("forestall_rebalance_certificate_stale")
+          .Help("1 if changed files of certificates cannot be used: the former ones are in force.")
+          .Register(registry)
+          .Add({});
   std::set<std::map<std::string, std::string>> series;  // of `evicted`
 
   Families() {
@@ -201,6 +207,10 @@ void RebalanceMetrics::set_placeholders(std::size_t held) {
 void RebalanceMetrics::set_losses(std::uint64_t log_lines, std::uint64_t events) {
   raise(families_->lines, log_lines);
   raise(families_->events, events);
+}
+
+void RebalanceMetrics::set_certificate_stale(bool stale) {
+  families_->certificate.Set(stale ? 1 : 0);
 }
 
 std::string RebalanceMetrics::text() const {

@@ -14,7 +14,8 @@
 namespace forestall::cluster {
 
 // Metrics of the rebalancer, under the descheduler's names where it has them, and the pages for the
-// probes of its Deployment. Thread rule: page() from any thread, all others from one.
+// probes of its Deployment. Thread rule: page() and set_certificate_stale() from any thread,
+// all others from one.
 class RebalanceMetrics {
  public:
   // Series of one metric: tenants may make namespaces. The rest is counted without names.
@@ -43,6 +44,8 @@ class RebalanceMetrics {
   // That hold their room.
   void set_placeholders(std::size_t held);
   void set_losses(std::uint64_t log_lines, std::uint64_t events);
+  // Changed files of certificates cannot be used. From any thread.
+  void set_certificate_stale(bool stale);
   // The process works; by CLOCK_MONOTONIC.
   void beat(MonotonicTime now) { last_beat_.store(to_ns(now)); }
 

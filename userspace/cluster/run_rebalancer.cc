@@ -43,11 +43,18 @@ void log_start(const RebalancerOptions& options, exports::Log& log) {
     log.write(LogLevel::info, LogLine("option").field("name", each).field("effect", "none"));
   }
   if (options.listen.empty()) return;
-  const bool own = options.tls.certificate.empty();
+  const bool is_old =
+      options.tls.min_version == "VersionTLS10" || options.tls.min_version == "VersionTLS11";
+  if (is_old) {
+    log.write(LogLevel::info,
+              LogLine("option").field("name", "--tls-min-version").field("effect", "TLS 1.2"));
+  }
+  std::string certificate = options.tls.certificate;
+  if (certificate.empty()) {
+    certificate = options.tls.sni.empty() ? "signs itself" : options.tls.sni.front();
+  }
   log.write(LogLevel::info,
-            LogLine("pages")
-                .field("address", options.listen)
-                .field("certificate", own ? "signs itself" : options.tls.certificate));
+            LogLine("pages").field("address", options.listen).field("certificate", certificate));
 }
 
 }  // namespace

@@ -88,6 +88,11 @@ class ClusterWithPods {
     const std::lock_guard lock(mutex_);
     list_code_ = code;
   }
+  // What metrics.k8s.io has of the nodes.
+  void set_node_metrics(const std::string& list) {
+    const std::lock_guard lock(mutex_);
+    node_metrics_ = list;
+  }
   // What a GET of a Secret gets.
   void set_secret(int code, const std::string& body) {
     const std::lock_guard lock(mutex_);
@@ -150,6 +155,7 @@ class ClusterWithPods {
     }
     if (is("/events")) return json_answer(event_code_, "{}");
     if (request.method != "GET") return json_answer(201, "{}");
+    if (is("/metrics.k8s.io/v1beta1/nodes")) return json_answer(200, node_metrics_);
     if (is("/secrets/")) return json_answer(secret_.first, secret_.second);
     if (is("/api/v1/nodes")) return json_answer(200, nodes());
     if (is("/api/v1/pods")) return json_answer(list_code_, pods(request));
@@ -223,6 +229,7 @@ class ClusterWithPods {
   std::optional<std::chrono::sys_seconds> reported_;
   Evict evict_ = [](const std::string&) { return json_answer(201, "{}"); };
   int list_code_ = 200;
+  std::string node_metrics_ = R"({"kind":"NodeMetricsList","metadata":{},"items":[]})";
   std::pair<int, std::string> secret_{404, "{}"};
   std::string annotations_;
   std::atomic<int> event_code_ = 201;

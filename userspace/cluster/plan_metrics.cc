@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/plan_metrics.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -21,8 +22,12 @@ std::int64_t system_ns() {
 
 PlanMetrics::PlanMetrics(kubernetes::HttpClient& client, const Clock& clock,
                          const rebalance::Policy& policy,
-                         std::optional<PrometheusSettings> prometheus)
+                         std::optional<PrometheusSettings> prometheus, std::function<bool()> leads)
     : clock_(clock) {
+  if (policy.kubernetes_metrics && policy.corrections.empty()) {
+    collector_.emplace(std::move(leads));
+    collector_sender_.emplace(client, *collector_, clock, 1, NodeUsageCollector::kAnswerBytesMax);
+  }
   std::vector<std::string> queries = prometheus_queries(policy);
   if (!prometheus || queries.empty()) return;
   prometheus_.emplace(*std::move(prometheus), std::move(queries), system_ns);
@@ -40,14 +45,19 @@ void PlanMetrics::cancel() {
 
 void PlanMetrics::advance() {
   if (prometheus_sender_) prometheus_sender_->advance();
+  if (collector_sender_) collector_sender_->advance();
 }
 
 void PlanMetrics::add_to(rebalance::Snapshot& snapshot) const {
   if (prometheus_) prometheus_->add_to(snapshot);
+  if (collector_) collector_->add_to(snapshot);
 }
 
 std::optional<MonotonicTime> PlanMetrics::due() const {
-  return prometheus_sender_ ? prometheus_sender_->due() : std::nullopt;
+  const auto queries = prometheus_sender_ ? prometheus_sender_->due() : std::nullopt;
+  const auto round = collector_sender_ ? collector_sender_->due() : std::nullopt;
+  if (queries && round) return std::min(*queries, *round);
+  return queries ? queries : round;
 }
 
 }  // namespace forestall::cluster

@@ -99,7 +99,8 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
       placeholder_(policy.placeholder),
       lister_(chances()),
       report_lister_(chances()),
-      plan_metrics_(*client_, clock, policy, prometheus_settings(options, policy)),
+      plan_metrics_(*client_, clock, policy, prometheus_settings(options, policy),
+                    [this] { return leads(); }),
       evictions_(
           {grace_of(options.policy_file, options.policy), eviction_longest(options.lease),
            options.background},
@@ -402,6 +403,12 @@ void Rebalancer::report_losses() {
   if (log_.dropped() != lines_dropped_) {
     lines_dropped_ = log_.dropped();
     log_.write(LogLevel::warning, LogLine("log").field("lines_dropped", lines_dropped_));
+  }
+  if (plan_metrics_.problem() != metrics_problem_) {
+    metrics_problem_ = plan_metrics_.problem();
+    if (!metrics_problem_.empty()) {
+      log_.write(LogLevel::warning, LogLine("node-metrics").field("problem", metrics_problem_));
+    }
   }
   if (events_.problem() != events_problem_) {
     events_problem_ = events_.problem();

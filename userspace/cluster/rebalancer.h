@@ -170,6 +170,7 @@ class Rebalancer {
   // As last logged.
   std::string election_problem_;
   std::string holder_;
+  std::string metrics_problem_;
   std::string events_problem_;
   std::string rooms_problem_;
   std::uint64_t events_dropped_ = 0;

@@ -68,6 +68,40 @@ TEST(Corrections, APodThatTerminatesCountsAsGone) {
   EXPECT_THAT(both("LowNodeUtilization", args, cluster_with(stuck)).fixed, ElementsAre("b"));
 }
 
+// Without placeholders the replacement of the heaviest pod may run anywhere. All pods are of equal
+// rank. "a" hides the least, so its node would lose requests and keep its
+// usage; "c" uses more memory than it requests, which the node is not short of.
+TEST(Corrections, PodsThatUseMostAboveTheirRequestsGoFirst) {
+  const auto sample = [](const std::string& kind, const std::string& name, const std::string& cpu,
+                         const std::string& memory) {
+    const std::string usage = R"("usage": {"cpu": ")" + cpu + R"(", "memory": ")" + memory + "\"}";
+    return R"({"kind": ")" + kind + R"(", "metadata": {"name": ")" + name +
+           R"(", "namespace": "default"}, )" +
+           (kind == "PodMetrics" ? R"("containers": [{"name": "c", )" + usage + "}]}"
+                                 : usage + "}");
+  };
+  const auto cluster = two_nodes() + std::vector<std::string>{pod_text("a", "n1", {.cpu = "300m"}),
+                                                              pod_text("b", "n1", {.cpu = "50m"}),
+                                                              pod_text("c", "n1", {.cpu = "250m"}),
+                                                              pod_text("d", "n1", {.cpu = "10m"})};
+  const auto found_with = [&](const std::string& top) {
+    return both(
+        "LowNodeUtilization",
+        "{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}, metricsUtilization: {source: "
+        "KubernetesMetrics}}",
+        cluster, "{}",
+        {sample("NodeMetrics", "n1", "1280m", "100"), sample("NodeMetrics", "n2", "10m", "100"),
+         sample("PodMetrics", "a", "250m", "10"), sample("PodMetrics", "b", "200m", "10"),
+         sample("PodMetrics", "c", "250m", "900"), sample("PodMetrics", "d", "80m", "10")},
+        top + "metricsProviders: [{source: KubernetesMetrics}], ");
+  };
+  const Both booked = found_with("");
+  EXPECT_THAT(booked.upstream, ElementsAre("a", "b"));
+  EXPECT_THAT(booked.fixed, ElementsAre("a", "b"));
+  const Both held = found_with("reserve: placeholder, ");
+  EXPECT_THAT(held.fixed, ElementsAre("b", "d"));
+}
+
 TEST(Corrections, AnEvictAnnotationOfFalseProtects) {
   const auto found =
       both("PodLifeTime", kOlder,

@@ -41,6 +41,10 @@ constexpr CorrectionRow kTable[] = {
     {Correction::leaving_pods, "leaving-pods",
      "LowNodeUtilization counts pods that terminate, at most 10 minutes after their deletion, and "
      "pods that the plan has evicted, as gone from a node that it moves pods off"},
+    {Correction::hidden_usage, "hidden-usage",
+     "with reserve: placeholder, LowNodeUtilization by KubernetesMetrics moves, of pods of equal "
+     "rank, those first that use "
+     "most above their requests, because the scheduler fills a node up again by requests"},
 };
 
 constexpr bool is_in_order() {

@@ -25,6 +25,7 @@ enum class Correction : std::uint8_t {
   scheduler_filters,
   room_first,
   leaving_pods,
+  hidden_usage,
 };
 
 struct CorrectionRow {
@@ -50,7 +51,7 @@ class Corrections {
   friend bool operator==(const Corrections&, const Corrections&) = default;
 
  private:
-  std::bitset<static_cast<std::size_t>(Correction::leaving_pods) + 1> set_;
+  std::bitset<static_cast<std::size_t>(Correction::hidden_usage) + 1> set_;
 };
 
 }  // namespace forestall::rebalance

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -87,7 +88,7 @@ class PodMover {
   // False: the plugin ends.
   bool move_from(NodeUtilization& node) {
     std::vector<PodIndex> pods = live_pods(session_.view(), node.node);
-    sort_by_eviction(session_.view(), pods);
+    sort_by_eviction(session_.view(), pods, hidden_usage(node, pods));
     for (const PodIndex each : pods) session_.consider(each);
     if (session_.view().corrects(Correction::leaving_pods)) subtract_leaving(node, pods);
     std::erase_if(pods, [&](PodIndex each) {
@@ -112,6 +113,33 @@ class PodMover {
       }
     }
     return true;
+  }
+
+  // What each pod uses above its requests, as the largest share of the node's capacity, of the
+  // resources that the node is short of. Nothing if it does not matter. A node that lost requests
+  // and kept its usage gets more pods from the scheduler than it has room for. Without placeholders
+  // the scheduler places the moved pods as well, and those that hide the most do the most harm.
+  std::vector<double> hidden_usage(const NodeUtilization& node, const std::vector<PodIndex>& pods) {
+    std::vector<double> hidden;
+    if (!source_.is_measured() || !source_.measures_pods() || !session_.policy().placeholder ||
+        !session_.view().corrects(Correction::hidden_usage)) {
+      return hidden;
+    }
+    constexpr double kUnknown = -std::numeric_limits<double>::max();
+    hidden.resize(pods.size(), kUnknown);
+    for (std::size_t i = 0; i < pods.size(); ++i) {
+      const auto usage = source_.pod(pods[i]);
+      if (!usage) continue;
+      const Amounts& request = session_.view().pod(pods[i]).request;
+      for (const std::string& resource : rules_.resources) {
+        if (resource == kPods || node.usage.of(resource) <= node.cap.of(resource)) continue;
+        const auto capacity = capacity_of(session_.view().node(node.node), resource);
+        if (!capacity || *capacity <= 0) continue;
+        const Nanos surplus = usage->of(resource) - request.of(resource);
+        hidden[i] = std::max(hidden[i], to_double(surplus) / to_double(*capacity));
+      }
+    }
+    return hidden;
   }
 
   // Evicted by an earlier plan, or deleted otherwise: without it the node would lose more pods than

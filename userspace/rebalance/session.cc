@@ -41,12 +41,17 @@ int rank_of(QosClass qos) {
   return 0;
 }
 
-using EvictionKey = std::tuple<bool, std::int32_t, int, bool, PodIndex>;
+// The last but one is the negative surplus.
+using EvictionKey = std::tuple<bool, std::int32_t, int, bool, double, PodIndex>;
 
-EvictionKey eviction_key(const ClusterView& view, PodIndex index) {
+EvictionKey eviction_key(const ClusterView& view, PodIndex index, double surplus = 0) {
   const ClusterPod& pod = view.pod(index);
-  return {pod.priority.has_value(), pod.priority.value_or(0), rank_of(pod.qos),
-          pod.prefer_no_eviction, index};
+  return {pod.priority.has_value(),
+          pod.priority.value_or(0),
+          rank_of(pod.qos),
+          pod.prefer_no_eviction,
+          -surplus,
+          index};
 }
 
 }  // namespace
@@ -210,10 +215,13 @@ bool evicted_before(const ClusterView& view, PodIndex a, PodIndex b) {
 }
 
 // Each pod is read once: they are far apart in memory.
-void sort_by_eviction(const ClusterView& view, std::vector<PodIndex>& pods) {
+void sort_by_eviction(const ClusterView& view, std::vector<PodIndex>& pods,
+                      std::span<const double> surplus) {
   std::vector<EvictionKey> keys;
   keys.reserve(pods.size());
-  for (const PodIndex each : pods) keys.push_back(eviction_key(view, each));
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    keys.push_back(eviction_key(view, pods[i], surplus.empty() ? 0 : surplus[i]));
+  }
   std::ranges::sort(keys);
   std::ranges::transform(keys, pods.begin(),
                          [](const EvictionKey& key) { return std::get<PodIndex>(key); });

@@ -113,8 +113,10 @@ class PluginSession {
 // prefer-no-eviction annotation; then by namespace and name.
 [[nodiscard]] bool evicted_before(const ClusterView& view, PodIndex a, PodIndex b);
 
-// The same for all of them.
-void sort_by_eviction(const ClusterView& view, std::vector<PodIndex>& pods);
+// The same for all of them. `surplus`, of each of the pods: of equal ones the largest goes first,
+// then by namespace and name.
+void sort_by_eviction(const ClusterView& view, std::vector<PodIndex>& pods,
+                      std::span<const double> surplus = {});
 
 // Whether the plugin considers this pod.
 [[nodiscard]] bool in_scope(const PodScope& scope, const ClusterPod& pod);

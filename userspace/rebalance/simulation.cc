@@ -2,6 +2,7 @@
 #include "rebalance/simulation.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "rebalance/rebalance.h"
@@ -17,8 +18,11 @@ constexpr double kHotShare = 0.1;
 class Simulation {
  public:
   Simulation(const SimulationOptions& options, std::string name, const Policy* policy)
-      : options_(options), policy_(policy), cluster_(options) {
+      : options_(options), cluster_(options) {
     run_.name = std::move(name);
+    if (policy == nullptr) return;
+    policy_ = *policy;
+    if (options.placeholders && !policy_->placeholder) policy_->placeholder.emplace();
   }
 
   SimulationRun run() {
@@ -31,7 +35,7 @@ class Simulation {
       now_.seconds = now;
       now_.hot_nodes = count_hot();
       run_.hot_node_minutes += now_.hot_nodes;
-      if (policy_ != nullptr && now > 0 && now % interval == 0) apply_policy(now);
+      if (policy_ && now > 0 && now % interval == 0) apply_policy(now);
       if (now % kPointSeconds == 0) run_.points.push_back(now_);
     }
     return std::move(run_);
@@ -53,7 +57,7 @@ class Simulation {
         ++run_.refused;
         continue;
       }
-      const auto to = options_.placeholders ? each.destination : std::nullopt;
+      const auto to = policy_->placeholder ? each.destination : std::nullopt;
       const std::int64_t before = cluster_.move(snapshot.pods[each.pod].name, to, now);
       ++now_.moves;
       if (now - before < kLoopSeconds) ++now_.loops;
@@ -73,7 +77,7 @@ class Simulation {
   }
 
   const SimulationOptions& options_;
-  const Policy* policy_;
+  std::optional<Policy> policy_;  // nothing: nothing is moved
   SimulatedCluster cluster_;
   MoveHistory history_;
   SimulationPoint now_;

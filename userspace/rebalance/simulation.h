@@ -26,8 +26,8 @@ struct SimulationOptions {
   std::uint64_t pods_per_node = 20;  // on average
   std::uint64_t hours = 24;
   std::uint64_t interval_seconds = 300;  // between two plans; whole minutes
-  // A replacement runs where the plan booked room for it, as if a placeholder pod held that room.
-  // Otherwise the scheduler places it, which ignores the booking.
+  // As if the policy had `reserve: placeholder`: a replacement runs where the plan booked room for
+  // it. Otherwise the scheduler places it, which ignores the booking.
   bool placeholders = false;
 };
 

@@ -138,7 +138,7 @@ void expect_limits_kept(const World& world) {
 // Pods only leave during a plan, so a pod that a filter of the whole cluster refuses, apart from
 // nodeFit and minReplicas, is refused for the whole plan.
 void expect_filters_kept(const World& world) {
-  const ClusterView view(world.snapshot);
+  const ClusterView view(world.snapshot, world.policy.corrections);
   DefaultEvictorArgs args = world.policy.profiles[0].evictor;
   args.node_fit = false;
   const DefaultEvictor evictor(view, args);
@@ -154,6 +154,7 @@ void expect_room_at_the_destinations(const World& world) {
   for (const PodEviction& each : world.plan.evictions) {
     if (!each.destination) continue;
     EXPECT_TRUE(moved.emplace(each.pod, *each.destination).second) << "moved twice";
+    EXPECT_NE(world.snapshot.nodes[*each.destination].name, world.snapshot.pods[each.pod].node);
     destinations.insert(*each.destination);
   }
   const ClusterView view(world.snapshot);
@@ -181,6 +182,7 @@ TEST(PlanProperty, WithAllCorrectionsThereIsRoomForEveryMovedPod) {
     const std::string policy = "compat: fixed" + std::string(kEverything);
     const World world = plan_for(policy, objects);
     expect_limits_kept(world);
+    expect_filters_kept(world);
     expect_room_at_the_destinations(world);
     for (const PodEviction& each : world.plan.evictions) moves += each.destination ? 1 : 0;
     std::shuffle(objects.begin(), objects.end(), dice.engine());

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ManagedOOM properties of systemd's units by a subscription at PID 1, which accepts
-// systemd-oomd.service only. PID 1 sends all of them first, and later each change.
+// systemd-oomd.service only. PID 1 sends all of them first, and later each change. Those of users'
+// units come from the managers of users (user_managed_oom.h).
 #pragma once
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +15,7 @@
 
 #include "clients/varlink_subscription.h"
 #include "daemon/managed_oom_source.h"
+#include "daemon/user_managed_oom.h"
 #include "intake/managed_oom_reply.h"
 
 namespace forestall::daemon {
@@ -28,21 +31,28 @@ class VarlinkManagedOom final : public ManagedOomSource {
   // systemd 255 and later, then 254 and before. A systemd that was upgraded keeps its socket.
   [[nodiscard]] static std::vector<std::string> sockets_of_systemd();
 
-  // `clock` outlives it.
+  // `clock` outlives it. `users` null: managers of users cannot report.
   VarlinkManagedOom(const Clock& clock, std::vector<std::string> sockets,
-                    Duration reply_timeout = kReplyTimeout)
-      : clock_(clock), sockets_(std::move(sockets)), reply_timeout_(reply_timeout) {}
+                    Duration reply_timeout = kReplyTimeout,
+                    std::unique_ptr<UserManagedOom> users = nullptr)
+      : clock_(clock),
+        sockets_(std::move(sockets)),
+        reply_timeout_(reply_timeout),
+        users_(std::move(users)) {}
 
   [[nodiscard]] std::string_view name() const override { return "varlink"; }
   [[nodiscard]] bool is_connected() const override { return subscription_.has_value(); }
   [[nodiscard]] Result<void> connect() override;
   void disconnect() override { subscription_.reset(); }
+  // What users have reported stays: they report it once.
   void forget() override { known_.clear(); }
-  [[nodiscard]] int fd() const override { return subscription_->fd(); }
+  [[nodiscard]] int fd() const override { return poll_.get(); }
   [[nodiscard]] short events() const override;
   [[nodiscard]] Result<void> process() override;
   [[nodiscard]] std::optional<MonotonicTime> ready_by() const override;
-  [[nodiscard]] bool has_changes() const override { return has_changes_; }
+  [[nodiscard]] bool has_changes() const override {
+    return has_changes_ || (users_ && users_->has_changes());
+  }
   [[nodiscard]] Result<void> refresh(bool all, const std::function<bool()>& stopping) override;
   [[nodiscard]] std::vector<ReportedElement> elements() const override;
   [[nodiscard]] std::vector<std::string> problems() const override;
@@ -55,6 +65,8 @@ class VarlinkManagedOom final : public ManagedOomSource {
   const Clock& clock_;
   const std::vector<std::string> sockets_;
   const Duration reply_timeout_;
+  const std::unique_ptr<UserManagedOom> users_;
+  UniqueFd poll_;  // of the subscription and of users
   std::optional<clients::VarlinkSubscription> subscription_;
   MonotonicTime connected_{};
   bool replied_ = false;      // since connect()

@@ -130,7 +130,8 @@ TEST_F(DisruptionTargetsTest, EndIfThePodIsGoneOrAnotherOne) {
   EXPECT_EQ(play(200, version("1", "30")), "GET /version");
   for (const int code : {404, 409, 422, 403}) {
     targets_.add(killed("u"), now_);
-    EXPECT_EQ(play(code), kStatus);
+    EXPECT_EQ(play(code, "of a proxy"), kStatus);
+    EXPECT_EQ(play(code, R"({"kind":"Status"})"), kStatus) << code;
     EXPECT_EQ(play(200), "") << code;
   }
 }

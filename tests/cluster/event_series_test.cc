@@ -177,7 +177,7 @@ TEST_F(EventSeriesTest, AreNotSentAgainAtOnceIfTheyAreForbidden) {
   std::size_t requests = 0;
   for (int second = 0; second < 600; ++second) {
     events_.add(evicted("u"), "", now_);
-    requests += requests_within(seconds(1), 403);
+    while (!play(seconds(1), 403, R"({"kind":"Status","reason":"Forbidden"})").empty()) ++requests;
   }
   EXPECT_LT(requests, 10U);
   EXPECT_GT(events_.dropped(), 0U);
@@ -212,6 +212,15 @@ TEST_F(EventSeriesTest, ALastTimeIsNeverBeforeTheFirst) {
   events_.add(evicted("u"), "", now_);
   EXPECT_EQ(play(minutes(1), 200), "PATCH");
   EXPECT_THAT(last_.body, HasSubstr(R"("lastTimestamp":"2025-11-25T23:00:)"));
+}
+
+TEST_F(EventSeriesTest, AreSentAgainIfAProxyRefusesThem) {
+  for (const int code : {403, 404}) {
+    events_.add(evicted("u"), "", now_);
+    EXPECT_EQ(play(minutes(5), code, "<html>no</html>"), code == 403 ? "POST" : "PATCH");
+    EXPECT_EQ(play(minutes(1), 201), code == 403 ? "POST" : "PATCH");
+  }
+  EXPECT_EQ(events_.dropped(), 0U);
 }
 
 // The server removes Events after an hour.

@@ -112,19 +112,18 @@ void DisruptionTargets::answered(std::string_view key, const kubernetes::Respons
                                  MonotonicTime now) {
   const int code = failure ? 0 : head.code;
   const bool accepted = code >= 200 && code < 300;
+  const kubernetes::ApiStatus status = kubernetes::parse_api_status(code, accepted ? "" : body);
   problem_.clear();
-  if (!accepted) {
-    problem_ = failure ? kubernetes::bounded_text(failure->text())
-                       : kubernetes::parse_api_status(code, body).text();
-  }
+  if (!accepted) problem_ = failure ? kubernetes::bounded_text(failure->text()) : status.text();
   if (key == kVersionKey) return answered_version(code, body, now);
   const auto found =
       std::ranges::find_if(waiting_, [key](const Waiting& each) { return each.pod.uid == key; });
   if (found == waiting_.end()) return;
   found->sent = false;
   // 404: the pod is gone; 409 and 422: another pod has the name, and conflicts of versions do not
-  // occur, because the patch names none.
-  const bool is_over = accepted || (code >= 400 && code < 500 && code != 401 && code != 429);
+  // occur, because the patch names none. An answer without a Status may be of a proxy.
+  const bool is_over =
+      accepted || (status.is_object && code >= 400 && code < 500 && code != 401 && code != 429);
   if (is_over) return end(key);
   found->not_before = now + found->backoff.next(chance_());
 }

@@ -19,6 +19,14 @@ std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
+// Forbidden, or the namespace is being removed: the same request has no success later. What is
+// between here and the API server may refuse it for a while only.
+bool is_final(const kubernetes::ApiStatus& status) {
+  const int code = status.code;
+  return status.is_object && code >= 400 && code < 500 && code != 401 && code != 408 &&
+         code != 409 && code != 429;
+}
+
 }  // namespace
 
 // One that is reported all the time stays.
@@ -182,29 +190,29 @@ void EventSeries::answered(std::string_view key, const kubernetes::ResponseHead&
   }
   if (failure && head.code < 300) {
     problem_ = kubernetes::bounded_text(failure->text());
-    return refused(*found, 0, std::nullopt, now);
+    return refused(*found, false, std::nullopt, now);
   }
   const kubernetes::ApiStatus status = kubernetes::parse_api_status(head.code, body);
   problem_ = status.text();
-  refused(*found, head.code,
+  const bool is_removed = status.is_object && status.code == 404 && !is_new;
+  if (is_removed) begin_again(*found);
+  refused(*found, !is_removed && is_final(status),
           status.retry_after ? status.retry_after
                              : kubernetes::parse_retry_after(head.retry_after, head.date),
           now);
 }
 
-void EventSeries::refused(Series& series, int code, std::optional<Duration> wanted,
+// The server removes Events after an hour: the next one is a new object.
+void EventSeries::begin_again(Series& series) {
+  series.name += fmt::format("{:x}", ++made_);
+  series.count.count -= series.reported;
+  series.count.first = series.count.last;
+  series.reported = 0;
+}
+
+void EventSeries::refused(Series& series, bool is_final, std::optional<Duration> wanted,
                           MonotonicTime now) {
-  // The server removes Events after an hour: the next one is a new object.
-  if (code == 404 && series.reported > 0) {
-    series.name += fmt::format("{:x}", ++made_);
-    series.count.count -= series.reported;
-    series.count.first = series.count.last;
-    series.reported = 0;
-  } else if (code >= 400 && code < 500 && code != 401 && code != 408 && code != 409 &&
-             code != 429) {
-    // Forbidden, or the namespace is being removed: the same request has no success later.
-    return drop(series, now);
-  }
+  if (is_final) return drop(series, now);
   series.not_before =
       now + std::max(series.backoff.next(chance_()), wanted.value_or(Duration::zero()));
 }

@@ -104,7 +104,9 @@ class EventSeries final : public RequestSource {
   }
   static void pause(Series& series, MonotonicTime now);
   void drop(Series& series, MonotonicTime now);
-  void refused(Series& series, int code, std::optional<Duration> wanted, MonotonicTime now);
+  void begin_again(Series& series);
+  // `is_final`: the API server refuses it, and will again.
+  void refused(Series& series, bool is_final, std::optional<Duration> wanted, MonotonicTime now);
 
   const std::string node_;
   const std::function<std::int64_t()> wall_;

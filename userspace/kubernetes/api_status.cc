@@ -74,6 +74,7 @@ std::string ApiStatus::text() const {
 ApiStatus read_api_status(int code, const text::JsonValue& object) {
   ApiStatus status;
   status.code = code;
+  status.is_object = true;
   if (const auto read = read_fields(object, status); !read && status.message.empty()) {
     status.message = bounded_text(read.error().text(), kMessageMax);
   }

@@ -18,6 +18,7 @@ namespace forestall::kubernetes {
 
 struct ApiStatus {
   int code = 0;                         // the HTTP status, or that of the object
+  bool is_object = false;               // a Status, so of the API server; else maybe of a proxy
   std::string reason;                   // "TooManyRequests"; empty: not given, or no Status
   std::string message;                  // printable; truncated
   std::vector<std::string> causes;      // reasons of details.causes, at most eight

@@ -17,6 +17,15 @@ PlannedEviction moved(const std::string& pod_namespace) {
   return {{pod_namespace, "p", "uid"}, "n1", "prof\"ile", "NodePressure", "reason"};
 }
 
+TEST(RebalanceMetrics, ShowThatChangedCertificatesAreNotInForce) {
+  RebalanceMetrics metrics;
+  EXPECT_THAT(metrics.text(), HasSubstr("forestall_rebalance_certificate_stale 0\n"));
+  metrics.set_certificate_stale(true);
+  EXPECT_THAT(metrics.text(), HasSubstr("forestall_rebalance_certificate_stale 1\n"));
+  metrics.set_certificate_stale(false);
+  EXPECT_THAT(metrics.text(), HasSubstr("forestall_rebalance_certificate_stale 0\n"));
+}
+
 TEST(RebalanceMetrics, HaveTheNamesOfTheDescheduler) {
   RebalanceMetrics metrics;
   metrics.eviction(moved("shop"), PlannedEnd::evicted);

@@ -23,6 +23,8 @@ from lab import NODE, PATIENCE, PODS_MEMORY, LabError, is_ready
 LEAKERS = {"fast": (1600, 0, 0), "slow": (1600, 5, 0), "creeping": (1600, 50, 1100)}
 # How long the kubelet alone may take to evict a pod that it restarts: it reads every 10 s.
 SETTLE_SECONDS = 25
+# Of the agent's log, if a kill was late.
+LINES_SHOWN = 12
 # MiB.
 BYSTANDER = 100
 # Of pods with the same usage, the working set, which is compared with the threshold, has no file
@@ -60,10 +62,12 @@ class Run:
 
 
 def outcomes() -> list[tuple[int, str]]:
-    """Of each kill: us from the crossing to SIGKILL, at most, and the line of the log."""
-    log = fixture.lab.kubectl("-n", "forestall", "logs", "ds/forestall", "-c", "agent")
-    return [(int(each[1]), each[0]) for each in re.finditer(
-        r".*crossed_to_signalled_at_most_us=(\d+).*", log)]
+    """Of each kill: us from the crossing to SIGKILL, at most, and the log to its line."""
+    lines = fixture.lab.kubectl("-n", "forestall", "logs", "ds/forestall", "-c",
+                                "agent").splitlines()
+    delays = (re.search(r"crossed_to_signalled_at_most_us=(\d+)", each) for each in lines)
+    return [(int(delay[1]), "\n".join(["", *lines[max(0, end - LINES_SHOWN):end]]))
+            for end, delay in enumerate(delays, 1) if delay]
 
 
 class Crossing:
@@ -215,10 +219,10 @@ def leak(name: str, size: tuple[int, int, int], guard: Guard, bystander: Bystand
         made.delete()
     made.run.bystander_hurt = bystander.is_hurt()
     if guard is FORESTALL and len(kills := outcomes()) > known:
-        made.run.signal_us, line = max(kills[known:])
+        made.run.signal_us, log = max(kills[known:])
         if made.run.signal_us > SIGNAL_US_MAX:
             # With crossing_seen_by=reading its time is a bound; the kernel notified this one.
-            report(f"late, and {made.run.exit_ms} ms from the crossing to the exit", line)
+            report(f"late, and {made.run.exit_ms} ms from the crossing to the exit", log)
     return made.run
 
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -176,10 +177,15 @@ struct Line {
 // A panel with axes from zero, and a line at the limit.
 class Panel {
  public:
-  Panel(const std::vector<Row>& rows, int left, const char* title, double limit, double most)
-      : rows_(rows), left_(left), title_(title), limit_(limit), most_(most) {}
+  Panel(const std::vector<Row>& rows, int left, const char* title, double limit)
+      : rows_(rows), left_(left), title_(title), limit_(limit) {}
 
-  void print(const std::vector<Line>& lines) const {
+  void print(const std::vector<Line>& lines) {
+    constexpr double kAboveLimit = 1.2;
+    most_ = kAboveLimit * limit_;
+    for (const Line& each : lines) {
+      for (const Row& row : rows_) most_ = std::max(most_, row.*each.of.*each.value);
+    }
     constexpr int kTicks = 4;
     constexpr int kKey = 18;
     fmt::print("<text x=\"{}\" y=\"24\" font-weight=\"bold\">{}</text>\n", left_, title_);
@@ -208,7 +214,7 @@ class Panel {
         fmt::print("{:.1f},{:.1f} ", x_of(point.nodes), y_of(point.*each.of.*each.value));
       }
       fmt::print("\"/>\n<text x=\"{}\" y=\"{}\" fill=\"{}\">{}: {:.1f} at the right end</text>\n",
-                 left_ + 60, kTop + kKey * (++row + 1), each.color, each.label,
+                 left_, kBottom + 40 + kKey * ++row, each.color, each.label,
                  rows_.back().*each.of.*each.value);
     }
   }
@@ -229,21 +235,21 @@ class Panel {
   const int left_;
   const char* const title_;
   const double limit_;
-  const double most_;
+  double most_ = 0;
 };
 
 void print_plot(const std::vector<Row>& rows) {
   constexpr const char* kBlue = "#1f77b4";
   constexpr const char* kGreen = "#2ca02c";
-  fmt::print(R"(<svg xmlns="http://www.w3.org/2000/svg" width="920" height="370" )"
-             R"(font-family="sans-serif" font-size="13"><rect width="920" height="370" )"
+  fmt::print(R"(<svg xmlns="http://www.w3.org/2000/svg" width="920" height="430" )"
+             R"(font-family="sans-serif" font-size="13"><rect width="920" height="430" )"
              R"(fill="white"/>)"
              "\n");
-  Panel(rows, 50, "From files to the printed plan, s", 10, 12)
+  Panel(rows, 50, "From files to the printed plan, s", 10)
       .print({{"upstream, wall", kBlue, &Cost::wall_s, &Row::upstream},
               {"fixed, wall", kGreen, &Cost::wall_s, &Row::fixed},
               {"fixed, CPU", "#8c8c8c", &Cost::cpu_s, &Row::fixed}});
-  Panel(rows, 510, "Peak of the process, MiB", 2048, 2400)
+  Panel(rows, 510, "Peak of the process, MiB", 2048)
       .print({{"upstream", kBlue, &Cost::peak_mib, &Row::upstream},
               {"fixed", kGreen, &Cost::peak_mib, &Row::fixed}});
   fmt::print("</svg>\n");

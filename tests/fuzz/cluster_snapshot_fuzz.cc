@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text as the state of a cluster: an error with a message, or a plan that evicts no pod twice
-// and none that the filter refuses.
+// Any text as the state of a cluster: an error with a message, or plans, as upstream and with all
+// corrections, that evict no pod twice and none that the filter refuses, and move none to its own
+// node.
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -28,12 +29,30 @@ constexpr const char* kPolicy = R"(profiles:
   - {name: RemovePodsViolatingInterPodAntiAffinity}
   - {name: RemovePodsViolatingNodeTaints}
   - {name: PodLifeTime, args: {maxPodLifeTimeSeconds: 60}}
+  - {name: NodePressure, args: {consecutiveReports: 1, maxReportAgeSeconds: 86400}}
   plugins:
-    balance: {enabled: [LowNodeUtilization, HighNodeUtilization, RemoveDuplicates,
+    balance: {enabled: [NodePressure, LowNodeUtilization, HighNodeUtilization, RemoveDuplicates,
                         RemovePodsViolatingTopologySpreadConstraint]}
     deschedule: {enabled: [RemovePodsViolatingInterPodAntiAffinity, RemovePodsViolatingNodeTaints,
                            PodLifeTime]}
 )";
+
+void check_plan(rebalance::Policy policy, bool fixed, const rebalance::Snapshot& snapshot) {
+  policy.corrections = fixed ? rebalance::Corrections::all() : rebalance::Corrections::none();
+  rebalance::CycleOptions options;
+  options.explain = true;
+  const rebalance::RebalancePlan plan = rebalance::rebalance(policy, snapshot, options);
+  const rebalance::ClusterView view(snapshot, policy.corrections);
+  const rebalance::DefaultEvictor evictor(view, policy.profiles[0].evictor);
+  std::set<std::size_t> evicted;
+  for (const rebalance::PodEviction& each : plan.evictions) {
+    require(evictor.filter(each.pod));
+    require(!each.refused.empty() || evicted.insert(each.pod).second);
+    if (!each.destination) continue;
+    require(each.refused.empty());
+    require(snapshot.nodes[*each.destination].name != snapshot.pods[each.pod].node);
+  }
+}
 
 void run(std::string_view input) {
   descheduler::ClusterSnapshotReader reader;
@@ -43,16 +62,8 @@ void run(std::string_view input) {
   text::Findings findings;
   const auto policy = descheduler::parse_descheduler_policy("p", kPolicy, nullptr, findings);
   require(policy.has_value());
-  rebalance::CycleOptions options;
-  options.explain = true;
-  const rebalance::RebalancePlan plan = rebalance::rebalance(policy->policy, snapshot, options);
-  const rebalance::ClusterView view(snapshot);
-  const rebalance::DefaultEvictor evictor(view, policy->policy.profiles[0].evictor);
-  std::set<std::size_t> evicted;
-  for (const rebalance::PodEviction& each : plan.evictions) {
-    require(evictor.filter(each.pod));
-    require(!each.refused.empty() || evicted.insert(each.pod).second);
-  }
+  check_plan(policy->policy, false, snapshot);
+  check_plan(policy->policy, true, snapshot);
 }
 
 }  // namespace

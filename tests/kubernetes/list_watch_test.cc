@@ -384,6 +384,42 @@ TEST(ListWatch, ReportsWhenTheServerLastConfirmedTheCopy) {
   EXPECT_EQ(play.watch.state().failures, 2U);
 }
 
+// Such as an API server that serves an older version of a kind.
+TEST(ListWatch, ListsUnderAnotherPathAfterTheSameDelay) {
+  Play play;
+  EXPECT_EQ(play.request(), "0 list 0");
+  play.reply(refused(404));
+  EXPECT_EQ(play.watch.state().refused_code, 404);
+  play.watch.set_path("/api/v0/pods");
+  EXPECT_FALSE(play.watch.next(play.now)) << "no loop of requests";
+  EXPECT_EQ(play.watch.next(play.now + milliseconds(400)),
+            "/api/v0/pods?fieldSelector=spec.nodeName%3Dn1&resourceVersion=0");
+}
+
+TEST(ListWatch, ReportsWhichRequestWasRefused) {
+  Play play;
+  play.requests({kListed.front(), refused(403)});
+  EXPECT_EQ(play.watch.state().verb, "watch");
+  EXPECT_EQ(play.watch.state().refused_code, 403);
+  play.reply(cut("", seconds(9)));
+  EXPECT_EQ(play.watch.state().refused_code, 0);
+}
+
+TEST(ListWatch, ListsAgainIfItsOwnerRequestsIt) {
+  Play play;
+  play.requests({kListed.front()});
+  play.watch.head({200, "", ""}, play.now);
+  EXPECT_TRUE(play.watch.body(event("ADDED", "b", 11), play.now));
+  play.watch.list_again();
+  EXPECT_FALSE(play.watch.body(event("ADDED", "c", 12), play.now)) << "but this change counts";
+  play.watch.end(Error{ECANCELED, "cancelled"}, play.now);
+  EXPECT_THAT(play.requests({ok(list({"a", "b", "c"}, 12)), ok(kBookmark, seconds(9))}),
+              ElementsAre("400 list 12", "400 watch 12", "9400 watch 545"));
+  EXPECT_THAT(play.sink.log, ElementsAre("begin", "listed a", "end", "added b", "added c", "begin",
+                                         "listed a", "listed b", "listed c", "end"));
+  EXPECT_EQ(play.watch.state().failures, 0U);
+}
+
 TEST(ListWatch, IgnoresBytesWithoutARequest) {
   Play play;
   EXPECT_FALSE(play.watch.body(list({"a"}, 1), play.now));

@@ -112,7 +112,8 @@ bool ListWatch::body(std::string_view bytes, MonotonicTime now) {
   const Result<void> taken =
       phase_ == Phase::listing ? splitter_->add(bytes) : take_lines(bytes, now);
   if (!taken) damage_ = taken.error();
-  return !damage_ && !refused_;
+  const bool ends = phase_ == Phase::watching && lists_again_;
+  return !damage_ && !refused_ && !ends;
 }
 
 Result<void> ListWatch::take_listed(std::string_view text) {
@@ -194,6 +195,8 @@ Result<void> ListWatch::take_event(std::string_view type, const text::JsonValue&
 void ListWatch::end(const std::optional<Error>& failure, MonotonicTime now) {
   const Phase ended = std::exchange(phase_, Phase::idle);
   state_.connected = false;
+  state_.verb = ended == Phase::listing ? "list" : "watch";
+  state_.refused_code = 0;
   if (ended == Phase::listing) end_list(failure, now);
   if (ended == Phase::watching) end_watch(failure, now);
   splitter_.reset();
@@ -209,6 +212,7 @@ void ListWatch::end_list(const std::optional<Error>& failure, MonotonicTime now)
     return fail("the list cannot be used: " + version.error().text(), Next::list, delay(), now);
   }
   sink_.list_ends();
+  lists_again_ = false;
   version_ = list_version_ = *version;
   credentials_new_ = true;
   watch_failures_ = 0;
@@ -226,6 +230,11 @@ void ListWatch::end_watch(const std::optional<Error>& failure, MonotonicTime now
   }
   if (refused_) return end_refused(*refused_, now);
   if (was_refused()) return end_refused(parse_api_status(head_.code, text_), now);
+  if (std::exchange(lists_again_, false)) {
+    next_ = Next::list;
+    not_before_ = now + delay();
+    return;
+  }
   if (now - begun_ >= kLasted) {
     backoff_.reset();
     credentials_new_ = true;
@@ -245,6 +254,7 @@ void ListWatch::end_watch(const std::optional<Error>& failure, MonotonicTime now
 
 // A status other than 200, or an ERROR event.
 void ListWatch::end_refused(const ApiStatus& refused, MonotonicTime now) {
+  state_.refused_code = refused.code;
   // A server answers 500 to a list from a version that it cannot read.
   const bool of_list = next_ == Next::list && refused.code == 500;
   if (version_is_useless(refused) || of_list) list_version_.clear();

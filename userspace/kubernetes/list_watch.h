@@ -54,7 +54,10 @@ struct ListWatchState {
   bool connected = false;  // a watch is open, and the server has answered it
   // When the server last confirmed the copy: the end of a list, or a line of a watch.
   std::optional<MonotonicTime> confirmed;
-  std::string problem;         // why it is not current; empty: it is, or nothing was tried yet
+  std::string problem;  // why it is not current; empty: it is, or nothing was tried yet
+  // Of the last request that ended: its verb, and the status that refused it; 0: none did.
+  std::string_view verb = "list";
+  int refused_code = 0;
   std::uint64_t lists = 0;     // begun
   std::uint64_t watches = 0;   // begun
   std::uint64_t failures = 0;  // requests that ended other than as planned
@@ -95,6 +98,10 @@ class ListWatch {
   // When next() or overdue() changes without an answer.
   [[nodiscard]] MonotonicTime due() const;
   [[nodiscard]] const ListWatchState& state() const { return state_; }
+  // Ends the watch at its next bytes, then lists again.
+  void list_again() { lists_again_ = true; }
+  // Lists and watches under another path. REQUIRES: no list was complete.
+  void set_path(std::string path) { path_ = std::move(path); }
 
  private:
   enum class Phase : std::uint8_t { idle, listing, watching };
@@ -115,7 +122,7 @@ class ListWatch {
   [[nodiscard]] bool was_refused() const { return head_.code != 0 && head_.code != 200; }
   [[nodiscard]] Duration delay() { return backoff_.next(chance_()); }
 
-  const std::string path_;
+  std::string path_;
   const std::string selector_;  // escaped
   ObjectSink& sink_;
   const std::function<double()> chance_;
@@ -129,6 +136,7 @@ class ListWatch {
   Duration silence_max_{};
   Duration longest_{};
   Backoff backoff_;
+  bool lists_again_ = false;     // by list_again()
   int watch_failures_ = 0;       // in a row
   bool credentials_new_ = true;  // false: refused once since they were last accepted
   std::string version_;          // of the last object or list

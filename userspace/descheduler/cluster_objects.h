@@ -27,6 +27,10 @@ class ObjectReader {
   void expect(std::size_t objects);
   // An object of one of the kinds of the snapshot; others are skipped.
   [[nodiscard]] Result<void> add(std::string_view kind, const text::JsonValue& object);
+  // Drops what is kept for pods that follow, but no pod uses any more.
+  void drop_unused() {
+    std::erase_if(placements_, [](const auto& each) { return each.second.use_count() <= 1; });
+  }
   // The result of an instant query: the API's answer, or its vector.
   [[nodiscard]] Result<void> add_prometheus(const text::JsonValue& answer);
 

@@ -26,6 +26,7 @@ std::string_view StringPool::keep(std::string_view text) {
   char* const place = blocks_.back().get() + used_;
   std::memcpy(place, text.data(), text.size());
   used_ += text.size();
+  bytes_ += text.size();
   const std::string_view stored(place, text.size());
   kept_.insert(stored);
   return stored;

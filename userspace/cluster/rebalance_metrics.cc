@@ -10,6 +10,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 
 #include "exports/metric_labels.h"
 #include "exports/metrics_server.h"
@@ -105,6 +106,30 @@ struct RebalanceMetrics::Families {
                     .Help("Placeholders that hold the room of a move.")
                     .Register(registry)
                     .Add({});
+  prometheus::Family<Gauge>& informers_current =
+      prometheus::BuildGauge()
+          .Name("forestall_rebalance_informer_current")
+          .Help("1 if the objects of the resource are current; else no plan is made.")
+          .Register(registry);
+  prometheus::Family<Gauge>& informer_objects = prometheus::BuildGauge()
+                                                    .Name("forestall_rebalance_informer_objects")
+                                                    .Help("Stored objects of the resource.")
+                                                    .Register(registry);
+  prometheus::Family<Gauge>& informer_bytes =
+      prometheus::BuildGauge()
+          .Name("forestall_rebalance_informer_bytes")
+          .Help("Approximate memory of the stored objects of the resource.")
+          .Register(registry);
+  prometheus::Family<Counter>& informer_lists =
+      prometheus::BuildCounter()
+          .Name("forestall_rebalance_informer_lists_total")
+          .Help("Complete lists of the resource that were requested.")
+          .Register(registry);
+  prometheus::Family<Counter>& informer_failures =
+      prometheus::BuildCounter()
+          .Name("forestall_rebalance_informer_failures_total")
+          .Help("Lists and watches of the resource that failed.")
+          .Register(registry);
   Counter& lines = prometheus::BuildCounter()
                        .Name("forestall_rebalance_log_lines_dropped_total")
                        .Help("Lines of the log that were lost.")
@@ -204,6 +229,18 @@ void RebalanceMetrics::placeholder(PlaceholderChange change) {
 void RebalanceMetrics::set_placeholders(std::size_t held) {
   families_->held.Set(static_cast<double>(held));
 }
+void RebalanceMetrics::set_informer(const std::string& resource, const InformerMetrics& informer) {
+  const std::map<std::string, std::string> labels{{"resource", resource}};
+  families_->informers_current.Add(labels).Set(informer.current ? 1 : 0);
+  families_->informer_objects.Add(labels).Set(static_cast<double>(informer.objects));
+  families_->informer_bytes.Add(labels).Set(static_cast<double>(informer.bytes));
+  raise(families_->informer_lists.Add(labels), informer.lists);
+  raise(families_->informer_failures.Add(labels), informer.failures);
+}
+void RebalanceMetrics::set_not_ready(std::string why) {
+  const std::lock_guard lock(mutex_);
+  not_ready_ = std::move(why);
+}
 void RebalanceMetrics::set_losses(std::uint64_t log_lines, std::uint64_t events) {
   raise(families_->lines, log_lines);
   raise(families_->events, events);
@@ -221,8 +258,12 @@ exports::HttpAnswer RebalanceMetrics::page(const exports::HttpRequest& request, 
                                            MonotonicTime now) const {
   if (metrics && request.path == "/metrics") return {200, exports::kMetricsType, text()};
   if (request.path == "/healthz" || request.path == "/livez" || request.path == "/readyz") {
-    if (now - from_ns(last_beat_.load()) <= kBeatLongest) return {200, exports::kPlainType, "ok\n"};
-    return {503, exports::kPlainType, "the rebalancer is stuck\n"};
+    if (now - from_ns(last_beat_.load()) > kBeatLongest) {
+      return {503, exports::kPlainType, "the rebalancer is stuck\n"};
+    }
+    const std::lock_guard lock(mutex_);
+    if (request.path != "/readyz" || not_ready_.empty()) return {200, exports::kPlainType, "ok\n"};
+    return {503, exports::kPlainType, "no current state of the cluster: " + not_ready_ + '\n'};
   }
   return {404, exports::kPlainType,
           "not found; available: /metrics, /healthz, /livez and /readyz\n"};

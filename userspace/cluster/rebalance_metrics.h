@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/clock.h"
@@ -12,6 +13,15 @@
 #include "exports/http_exchange.h"
 
 namespace forestall::cluster {
+
+// The objects of one kind, which a list and watches keep current.
+struct InformerMetrics {
+  bool current = false;
+  std::uint64_t objects = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t lists = 0;
+  std::uint64_t failures = 0;
+};
 
 // Metrics of the rebalancer, under the descheduler's names where it has them, and the pages for the
 // probes of its Deployment. Thread rule: page() and set_certificate_stale() from any thread,
@@ -43,6 +53,10 @@ class RebalanceMetrics {
   void placeholder(PlaceholderChange change);
   // That hold their room.
   void set_placeholders(std::size_t held);
+  // `resource` as in the API, such as "pods".
+  void set_informer(const std::string& resource, const InformerMetrics& informer);
+  // Why no plan can be made now, for /readyz; empty: one can.
+  void set_not_ready(std::string why);
   void set_losses(std::uint64_t log_lines, std::uint64_t events);
   // Changed files of certificates cannot be used. From any thread.
   void set_certificate_stale(bool stale);
@@ -62,6 +76,8 @@ class RebalanceMetrics {
 
   const std::unique_ptr<Families> families_;
   std::atomic<std::int64_t> last_beat_{0};
+  mutable std::mutex mutex_;  // for the members below
+  std::string not_ready_;
 };
 
 }  // namespace forestall::cluster

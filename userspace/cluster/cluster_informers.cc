@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/cluster_informers.h"
+
+#include <algorithm>
+
+namespace forestall::cluster {
+namespace {
+
+using Each = std::unique_ptr<Informer>;
+
+}  // namespace
+
+std::vector<WatchedKind> watched_kinds(bool claims, bool volumes) {
+  // A new list is stored beside the old one, and a plan has a copy.
+  constexpr std::size_t kPodsBytesMax = std::size_t{512} << 20;
+  std::vector<WatchedKind> kinds{
+      {"Node", "/api/v1/nodes"},
+      {"Pod", "/api/v1/pods", "", kPodsBytesMax},
+      {"Namespace", "/api/v1/namespaces"},
+      {"PodDisruptionBudget", "/apis/policy/v1/poddisruptionbudgets",
+       "/apis/policy/v1beta1/poddisruptionbudgets"},
+      {"PriorityClass", "/apis/scheduling.k8s.io/v1/priorityclasses"},
+  };
+  if (claims) kinds.push_back({"PersistentVolumeClaim", "/api/v1/persistentvolumeclaims"});
+  if (volumes) kinds.push_back({"PersistentVolume", "/api/v1/persistentvolumes"});
+  return kinds;
+}
+
+ClusterInformers::ClusterInformers(const std::vector<WatchedKind>& kinds,
+                                   kubernetes::HttpClient& client, const Clock& clock,
+                                   const std::function<std::function<double()>()>& chances) {
+  for (const WatchedKind& each : kinds) {
+    informers_.push_back(std::make_unique<Informer>(each, client, clock, chances()));
+  }
+}
+
+void ClusterInformers::advance() {
+  for (const Each& each : informers_) each->advance();
+}
+
+std::optional<MonotonicTime> ClusterInformers::due() const {
+  std::optional<MonotonicTime> first;
+  for (const Each& each : informers_) first = std::min(first.value_or(each->due()), each->due());
+  return first;
+}
+
+bool ClusterInformers::current() const {
+  return std::ranges::all_of(informers_, [](const Each& each) { return each->current(); });
+}
+
+bool ClusterInformers::refused() const {
+  return std::ranges::any_of(informers_, [](const Each& each) { return each->refused(); });
+}
+
+std::string ClusterInformers::problem() const {
+  std::string found;
+  for (const Each& each : informers_) {
+    if (each->current()) continue;
+    if (each->refused()) return each->problem();
+    if (found.empty()) found = each->problem();
+  }
+  return found;
+}
+
+MonotonicTime ClusterInformers::confirmed() const {
+  MonotonicTime oldest = MonotonicTime::max();
+  for (const Each& each : informers_) {
+    oldest = std::min(oldest, each->confirmed().value_or(MonotonicTime::min()));
+  }
+  return oldest;
+}
+
+void ClusterInformers::add_to(rebalance::Snapshot& snapshot) const {
+  for (const Each& each : informers_) each->store().add_to(snapshot);
+}
+
+ClusterInformers::Texts ClusterInformers::texts() const {
+  Texts all;
+  for (const Each& each : informers_) all.push_back(each->store().texts());
+  return all;
+}
+
+}  // namespace forestall::cluster

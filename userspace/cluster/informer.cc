@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/informer.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace forestall::cluster {
+namespace {
+
+constexpr int kForbidden = 403;
+constexpr int kMissing = 404;
+
+}  // namespace
+
+Informer::Informer(WatchedKind kind, kubernetes::HttpClient& client, const Clock& clock,
+                   std::function<double()> chance)
+    : kind_(std::move(kind)),
+      clock_(clock),
+      store_(kind_.kind, kind_.bytes_max),
+      list_watch_(kind_.path, "", store_, std::move(chance)),
+      watch_(client, list_watch_, clock) {}
+
+void Informer::advance() {
+  change_version();
+  if (store_.needs_list()) list_watch_.list_again();
+  watch_.advance();
+}
+
+// A server that lacks the kind's newer version may have the older one.
+void Informer::change_version() {
+  const kubernetes::ListWatchState& now = state();
+  if (kind_.old_path.empty() || now.complete || now.refused_code != kMissing) return;
+  if (now.failures == failed_) return;
+  failed_ = now.failures;
+  old_ = !old_;
+  list_watch_.set_path(old_ ? kind_.old_path : kind_.path);
+}
+
+std::optional<MonotonicTime> Informer::confirmed() const {
+  if (!state().complete) return std::nullopt;
+  return state().confirmed;
+}
+
+bool Informer::current() const {
+  const auto last = confirmed();
+  return last && clock_.now() - *last <= kCurrentLongest;
+}
+
+bool Informer::refused() const {
+  const kubernetes::ListWatchState& now = state();
+  if (now.complete || now.verb != "list") return false;
+  // With an older version, both are tried.
+  const std::uint64_t attempts = kind_.old_path.empty() ? 1 : 2;
+  return now.refused_code == kForbidden ||
+         (now.refused_code == kMissing && now.failures >= attempts);
+}
+
+std::string Informer::problem() const {
+  const kubernetes::ListWatchState& now = state();
+  const std::string& path = old_ ? kind_.old_path : kind_.path;
+  if (!now.problem.empty()) return fmt::format("{} {}: {}", now.verb, path, now.problem);
+  if (current()) return "";
+  return fmt::format("{} {}: {}", now.complete ? "watch" : "list", path,
+                     now.complete ? "no confirmation for 3 minutes" : "not complete yet");
+}
+
+std::string_view Informer::resource() const {
+  return std::string_view(kind_.path).substr(kind_.path.rfind('/') + 1);
+}
+
+}  // namespace forestall::cluster

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -113,7 +114,56 @@ class ClusterWithPods {
     const std::lock_guard lock(mutex_);
     take_lease(holder);
   }
-  void answer_evictions() { server_.send_held(json_answer(201, "{}").bytes); }
+  void answer_evictions() { server_.send_held(json_answer(201, "{}").bytes, "/eviction"); }
+  // A pod that the watches report.
+  void add_pod(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    pods_.insert(name);
+    server_.send_held(test::chunk(log_change("ADDED", name)), kPodWatch);
+  }
+  // A pod that no open watch reports.
+  void add_pod_silently(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    pods_.insert(name);
+    log_change("ADDED", name);
+  }
+  // As add_pod(), but the connection is lost in the middle of the object.
+  void add_pod_and_cut(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    pods_.insert(name);
+    const std::string line = log_change("ADDED", name);
+    server_.send_held(test::chunk(line.substr(0, line.size() / 2)), kPodWatch);
+    server_.cut_held(kPodWatch);
+  }
+  // The version of the watches of pods expired, and no other can be resumed from.
+  void expire_pods() {
+    const std::lock_guard lock(mutex_);
+    changes_.clear();
+    server_.send_held(test::chunk(R"({"type":"ERROR","object":{"kind":"Status","status":"Failure",)"
+                                  R"("reason":"Expired","message":"too old","code":410}})"
+                                  "\n"),
+                      kPodWatch);
+  }
+  // The watches of pods report no evictions.
+  void delay_deletions() {
+    const std::lock_guard lock(mutex_);
+    delays_deletions_ = true;
+  }
+  // Of targets that contain `part`; 200: they are answered.
+  void set_code(const std::string& part, int code, const std::string& message = "") {
+    const std::lock_guard lock(mutex_);
+    codes_[part] = {code, fmt::format(R"({{"kind":"Status","message":"{}"}})", message)};
+  }
+  void cut_watches() { server_.cut_held("watch=1"); }
+  // Complete lists of pods, as informers request them.
+  [[nodiscard]] std::size_t lists_of_pods() {
+    std::vector<ApiRequest> all = requests("GET", "/api/v1/pods");
+    std::erase_if(all, [](const ApiRequest& each) {
+      return each.target.find("watch=1") != std::string::npos ||
+             each.target.find("limit=") != std::string::npos;
+    });
+    return all.size();
+  }
   void lose_lease() { lease_code_ = 500; }
   [[nodiscard]] const std::string& url() const { return server_.url(); }
   [[nodiscard]] std::vector<ApiRequest> requests(std::string_view method, std::string_view part) {
@@ -142,10 +192,13 @@ class ClusterWithPods {
       return request.target.find(part) != std::string::npos;
     };
     if (is("/leases")) return lease(request);
+    for (const auto& [part, answer] : codes_) {
+      if (answer.first != 200 && is(part)) return json_answer(answer.first, answer.second);
+    }
     if (is("/eviction")) {
       const std::string name(1, request.target[request.target.find("/pods/") + 6]);
       ApiAnswer answer = evict_(name);
-      if (answer.bytes.starts_with("HTTP/1.1 201")) pods_.erase(name);
+      if (answer.bytes.starts_with("HTTP/1.1 201")) evicted(name);
       return answer;
     }
     if (request.method == "GET" && is("/namespaces/shop/pods/")) {
@@ -155,13 +208,43 @@ class ClusterWithPods {
     }
     if (is("/events")) return json_answer(event_code_, "{}");
     if (request.method != "GET") return json_answer(201, "{}");
+    if (is("/policy/v1/")) return json_answer(404, "{}");
+    if (is("watch=1")) return watch(request);
     if (is("/metrics.k8s.io/v1beta1/nodes")) return json_answer(200, node_metrics_);
     if (is("/secrets/")) return json_answer(secret_.first, secret_.second);
     if (is("/api/v1/nodes")) return json_answer(200, nodes());
     if (is("/api/v1/pods")) return json_answer(list_code_, pods(request));
-    if (is("/policy/v1/")) return json_answer(404, "{}");
     if (is("nodereports")) return reported_ ? json_answer(200, reports()) : json_answer(404, "{}");
-    return json_answer(200, R"({"kind":"List","metadata":{},"items":[]})");
+    return json_answer(200, R"({"kind":"List","metadata":{"resourceVersion":"1"},"items":[]})");
+  }
+  void evicted(const std::string& name) {
+    const std::string line = log_change("DELETED", name);
+    pods_.erase(name);
+    if (!delays_deletions_) server_.send_held(test::chunk(line), kPodWatch);
+  }
+  // A line of the watches of pods.
+  std::string log_change(const std::string& type, const std::string& name) {
+    ++changed_;
+    std::string line =
+        fmt::format("{{\"type\":\"{}\",\"object\":{}}}\n", type, pod(name, changed_));
+    changes_[changed_] = line;
+    return line;
+  }
+  // What changed since the version of the request, and a bookmark.
+  [[nodiscard]] ApiAnswer watch(const ApiRequest& request) const {
+    const std::string_view key = "resourceVersion=";
+    const int since = std::stoi(request.target.substr(request.target.find(key) + key.size()));
+    std::string lines;
+    if (request.target.find(kPodWatch) != std::string::npos && !delays_deletions_) {
+      for (auto each = changes_.upper_bound(since); each != changes_.end(); ++each) {
+        lines += each->second;
+      }
+    }
+    lines +=
+        fmt::format(R"({{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{}"}}}}}})"
+                    "\n",
+                    changed_);
+    return test::watch_answer(lines);
   }
   static std::string nodes() {
     std::string items;
@@ -170,7 +253,7 @@ class ClusterWithPods {
                            R"({{"pods":"110"}}}}}})",
                            items.empty() ? "" : ",", name);
     }
-    return R"({"kind":"NodeList","metadata":{},"items":[)" + items + "]}";
+    return R"({"kind":"NodeList","metadata":{"resourceVersion":"1"},"items":[)" + items + "]}";
   }
   [[nodiscard]] std::string reports() const {
     std::string pods;
@@ -191,21 +274,27 @@ class ClusterWithPods {
     return R"({"kind":"NodeReportList","metadata":{},"items":[)" + report("n1", "0", pods) + ',' +
            report("n2", "3Gi", "") + "]}";
   }
-  // Two pages, if there are pods.
+  [[nodiscard]] std::string pod(const std::string& name, int version) const {
+    return fmt::format(
+        R"({{"metadata":{{{}"name":"{}","namespace":"shop","uid":"uid-{}","resourceVersion":"{}",)"
+        R"("creationTimestamp":"2020-01-01T00:00:00Z","ownerReferences":[{{"kind":"ReplicaSet",)"
+        R"("name":"r","uid":"r"}}]}},"spec":{{"nodeName":"n1","containers":)"
+        R"([{{"name":"c","image":"i"}}]}},)"
+        R"("status":{{"phase":"Running","startTime":"2020-01-01T00:00:00Z"}}}})",
+        annotations_, name, name, version);
+  }
+  // Two pages, if there are pods and the request has a limit.
   [[nodiscard]] std::string pods(const ApiRequest& request) const {
+    const bool paged = request.target.find("limit=") != std::string::npos;
     const bool second = request.target.find("continue=more") != std::string::npos;
     std::string items;
     for (const std::string& name : pods_) {
-      if (second == (name == *pods_.begin())) continue;
-      items += fmt::format(
-          R"({}{{"metadata":{{{}"name":"{}","namespace":"shop","uid":"uid-{}","creationTimestamp":)"
-          R"("2020-01-01T00:00:00Z","ownerReferences":[{{"kind":"ReplicaSet","name":"r","uid":)"
-          R"("r"}}]}},"spec":{{"nodeName":"n1","containers":[{{"name":"c","image":"i"}}]}},)"
-          R"("status":{{"phase":"Running","startTime":"2020-01-01T00:00:00Z"}}}})",
-          items.empty() ? "" : ",", annotations_, name, name);
+      if (paged && second == (name == *pods_.begin())) continue;
+      items += (items.empty() ? "" : ",") + pod(name, changed_);
     }
-    return fmt::format(R"({{"kind":"PodList","metadata":{{{}}},"items":[{}]}})",
-                       second || pods_.empty() ? "" : R"("continue":"more")", items);
+    return fmt::format(
+        R"({{"kind":"PodList","metadata":{{"resourceVersion":"{}"{}}},"items":[{}]}})", changed_,
+        second || !paged || pods_.empty() ? "" : R"(,"continue":"more")", items);
   }
   ApiAnswer lease(const ApiRequest& request) {
     if (lease_code_ != 200 && request.method != "GET") return json_answer(lease_code_, "{}");
@@ -224,8 +313,14 @@ class ClusterWithPods {
     return json_answer(200, "{}");
   }
 
+  static constexpr const char* kPodWatch = "/api/v1/pods?watch=1";
+
   std::mutex mutex_;
   std::set<std::string> pods_;
+  int changed_ = 1;                     // version of the last change of a pod
+  std::map<int, std::string> changes_;  // lines of the watches, by version
+  bool delays_deletions_ = false;
+  std::map<std::string, std::pair<int, std::string>> codes_;
   std::optional<std::chrono::sys_seconds> reported_;
   Evict evict_ = [](const std::string&) { return json_answer(201, "{}"); };
   int list_code_ = 200;

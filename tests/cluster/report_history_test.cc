@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/report_history.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,7 +54,28 @@ class ReportHistoryTest : public ::testing::Test {
 TEST_F(ReportHistoryTest, KeepsTheLastReportsOfANode) {
   for (std::int64_t time = 1; time <= 4; ++time) list({{"a", time}, {"b", time}});
   EXPECT_THAT(kept(), ElementsAre("a@2", "a@3", "a@4", "b@2", "b@3", "b@4"));
-  EXPECT_EQ(history_.texts().size(), 3U) << "of three lists";
+}
+
+// Each list has pods of new names: 100 KiB of them.
+TEST_F(ReportHistoryTest, KeepsTheTextsOfTheKeptReportsOnly) {
+  for (std::int64_t time = 1; time <= 100; ++time) {
+    rebalance::Snapshot list = reports({{"a", time}});
+    for (int i = 0; i < 100; ++i) {
+      rebalance::ReportedPod& pod = list.reports[0].pods.emplace_back();
+      pod.name = list.texts->keep(fmt::format("{}-{}-{}", time, i, std::string(1024, 'x')));
+      pod.uid = list.texts->keep(fmt::format("uid-{}", i));
+    }
+    list.reports[0].thresholds.emplace_back().signal = list.texts->keep("memory.available");
+    clock_.advance(seconds(30));
+    history_.add(list, clock_.now());
+  }
+  EXPECT_LE(history_.texts()->bytes(), std::size_t{2} << 20) << "of 10 MiB";
+  rebalance::Snapshot snapshot;
+  EXPECT_THAT(added_to(snapshot), ElementsAre("a@98", "a@99", "a@100"));
+  const rebalance::NodeReport& last = snapshot.reports[2];
+  EXPECT_TRUE(last.pods[99].name.starts_with("100-99-"));
+  EXPECT_EQ(last.pods[99].uid, "uid-99");
+  EXPECT_EQ(last.thresholds[0].signal, "memory.available");
 }
 
 // Two lists have the same report if the node's clock is slower.

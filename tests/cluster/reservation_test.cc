@@ -106,7 +106,7 @@ class ReservingCluster {
     if (of_placeholders) {
       for (const auto& [name, plan] : placeholders) add(placeholder(name));
     }
-    return R"({"kind":"PodList","metadata":{},"items":[)" + items + "]}";
+    return R"({"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[)" + items + "]}";
   }
   ApiAnswer change_placeholders(const ApiRequest& request) {
     const std::string name = request.target.substr(request.target.rfind('/') + 1);
@@ -137,16 +137,18 @@ class ReservingCluster {
       return json_answer(evict_code, "{}");
     }
     if (is(kPlaceholders) && !is("limit=")) return change_placeholders(request);
+    if (is("watch=1")) return test::watch_answer();
     if (is("/api/v1/nodes")) return json_answer(200, nodes());
     if (is("/pods?")) {
       return json_answer(200, pods(!is("placeholders"), !is("/namespaces/shop")));
     }
     if (is("priorityclasses") && has_class) {
-      return json_answer(200, R"({"kind":"List","metadata":{},"items":[{"metadata":{"name":)"
-                              R"("forestall-placeholder"},"value":-1000,)"
-                              R"("kind":"PriorityClass"}]})");
+      return json_answer(
+          200, R"({"kind":"List","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":)"
+               R"("forestall-placeholder"},"value":-1000,)"
+               R"("kind":"PriorityClass"}]})");
     }
-    return json_answer(200, R"({"kind":"List","metadata":{},"items":[]})");
+    return json_answer(200, R"({"kind":"List","metadata":{"resourceVersion":"1"},"items":[]})");
   }
   static std::string nodes() {
     std::string items;
@@ -155,7 +157,7 @@ class ReservingCluster {
                            R"({{"cpu":"4","memory":"8Gi","pods":"110"}}}}}})",
                            items.empty() ? "" : ",", name);
     }
-    return R"({"kind":"NodeList","metadata":{},"items":[)" + items + "]}";
+    return R"({"kind":"NodeList","metadata":{"resourceVersion":"1"},"items":[)" + items + "]}";
   }
   ApiAnswer lease(const ApiRequest& request) {
     if (request.method != "GET") {

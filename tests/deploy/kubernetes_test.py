@@ -169,10 +169,10 @@ class KubernetesTest(unittest.TestCase):
             granted |= {(resource, verb) for rule in rules
                         for resource in items(rule, "  resources")
                         for verb in items(rule, "  verbs")}
-        listed = {"nodes", "pods", "namespaces", "persistentvolumeclaims", "persistentvolumes",
-                  "poddisruptionbudgets", "priorityclasses", "nodereports"}
-        self.assertEqual(granted, {(each, "list") for each in listed} |
-                         {("pods", "get"), ("pods/eviction", "create"),
+        watched = {"nodes", "pods", "namespaces", "persistentvolumeclaims", "persistentvolumes",
+                   "poddisruptionbudgets", "priorityclasses"}
+        self.assertEqual(granted, {(each, verb) for each in watched for verb in ("list", "watch")} |
+                         {("nodereports", "list"), ("pods", "get"), ("pods/eviction", "create"),
                           ("events", "create"), ("events", "patch"),
                           ("leases", "create"), ("leases", "get"), ("leases", "update")})
         self.assertIn("resourceNames:\n  - forestall-rebalance\n", found["Role"])

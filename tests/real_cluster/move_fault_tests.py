@@ -61,7 +61,7 @@ class MoveFaultTests(MoveCase):
         self.wait_for_allowed(APP, PODS_OF_APP - AVAILABLE)
 
     def test_h5_a_fault_leaves_nothing_half_done(self) -> None:
-        """The rebalancer has no watch that could be cut: it lists."""
+        """For one plan the rebalancer has no watch that could be cut: it lists."""
         proxy = self.begin_faults()
         for node in ("one", "two"):
             self.kubelet.register(node)

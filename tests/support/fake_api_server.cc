@@ -84,6 +84,11 @@ struct FakeApiServer::Connection {
   UniqueFd fd;
   std::string received;
   bool held = false;
+  std::string target;  // of the last request
+
+  [[nodiscard]] bool holds(const std::string& part) const {
+    return held && target.find(part) != std::string::npos;
+  }
 };
 
 FakeApiServer::FakeApiServer(Answer answer)
@@ -112,20 +117,21 @@ FakeApiServer::~FakeApiServer() {
   thread_.join();
 }
 
-void FakeApiServer::send_held(std::string_view bytes) {
+void FakeApiServer::send_held(std::string_view bytes, std::string_view part) {
   const std::lock_guard lock(mutex_);
-  orders_.emplace_back([this, text = std::string(bytes)] {
+  orders_.emplace_back([this, text = std::string(bytes), to = std::string(part)] {
     for (const auto& each : connections_) {
-      if (each->held) send_all(each->fd.get(), text);
+      if (each->holds(to)) send_all(each->fd.get(), text);
     }
   });
   (void)eventfd_write(wake_.get(), 1);
 }
 
-void FakeApiServer::cut_held() {
+void FakeApiServer::cut_held(std::string_view part) {
   const std::lock_guard lock(mutex_);
-  orders_.emplace_back(
-      [this] { std::erase_if(connections_, [](const auto& each) { return each->held; }); });
+  orders_.emplace_back([this, to = std::string(part)] {
+    std::erase_if(connections_, [&to](const auto& each) { return each->holds(to); });
+  });
   (void)eventfd_write(wake_.get(), 1);
 }
 
@@ -173,6 +179,7 @@ bool FakeApiServer::advance(Connection& connection) {
     const ApiAnswer answer = answer_(*request);
     send_all(connection.fd.get(), answer.bytes);
     if (answer.then == ApiAnswer::Then::close) return false;
+    connection.target = request->target;
     connection.held = answer.then == ApiAnswer::Then::hold;
   }
   return true;

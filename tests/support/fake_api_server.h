@@ -55,10 +55,10 @@ class FakeApiServer {
 
   // "http://127.0.0.1:PORT".
   [[nodiscard]] const std::string& url() const { return url_; }
-  // Sends bytes on all connections with an open answer.
-  void send_held(std::string_view bytes);
+  // Sends bytes on all connections with an open answer to a request whose target contains `part`.
+  void send_held(std::string_view bytes, std::string_view part = "");
   // Closes these connections.
-  void cut_held();
+  void cut_held(std::string_view part = "");
   // All requests so far.
   [[nodiscard]] std::vector<ApiRequest> requests() const;
 

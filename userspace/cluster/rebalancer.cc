@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/rebalancer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <random>
 #include <utility>
 #include <variant>
 
+#include "cluster/plan_log.h"
 #include "cluster/rebalance_policy.h"
 
 namespace forestall::cluster {
@@ -51,10 +50,6 @@ Duration eviction_longest(const std::optional<LeaseOptions>& lease) {
   return lease ? std::min(kLongest, lease->lease - lease->renew) : kLongest;
 }
 
-EventSubject subject_of(const PlannedEviction& eviction) {
-  return {"Pod", eviction.pod.pod_namespace, eviction.pod.name, eviction.pod.uid};
-}
-
 // Whether the server did not evict the pod though it was requested.
 bool is_failure(PlannedEnd end) {
   switch (end) {
@@ -94,10 +89,9 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
       log_(log),
       client_(std::move(client)),
       reports_failures_(reports_failures(options.policy_file, options.policy)),
-      uses_metrics_(policy.kubernetes_metrics),
       uses_reports_(reports_compared(policy) > 0),
       placeholder_(policy.placeholder),
-      lister_(chances()),
+      state_(sources_of(policy), options.interval > Duration::zero(), *client_, clock, chances),
       report_lister_(chances()),
       plan_metrics_(*client_, clock, policy, prometheus_settings(options, policy),
                     [this] { return leads(); }),
@@ -107,7 +101,6 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
           [this] { return leads(); }, chances(),
           [this](const PlannedEviction& each, MonotonicTime) { return reserve(each); }),
       events_(options.identity, wall_seconds, chances(), kEventRate),
-      list_sender_(*client_, lister_, clock, 1, SnapshotLister::kPageBytesMax),
       report_sender_(*client_, report_lister_, clock, 1, SnapshotLister::kPageBytesMax),
       eviction_sender_(*client_, evictions_, clock, 1, PlanEvictions::kAnswerBytesMax),
       event_sender_(*client_, events_, clock, EventSeries::kRequestsMax),
@@ -153,7 +146,7 @@ void Rebalancer::advance() {
   if (rooms_) rooms_->advance();
   eviction_sender_.advance();
   event_sender_.advance();
-  list_sender_.advance();
+  state_.advance();
   report_sender_.advance();
   plan_metrics_.advance();
 }
@@ -183,8 +176,8 @@ bool Rebalancer::change_phase() {
       if (finished_ || !leads() || clock_.now() < next_cycle_) return false;
       begin_cycle();
       return true;
-    case RunPhase::listing:
-      if (!lister_.done() || (lister_.failure().empty() && !plan_metrics_.done())) return false;
+    case RunPhase::reading:
+      if (!state_.done() || (state_.failure().empty() && !plan_metrics_.done())) return false;
       plan();
       return true;
     case RunPhase::evicting:
@@ -203,12 +196,12 @@ MonotonicTime Rebalancer::due() const {
   MonotonicTime first = clock_.now() + std::chrono::hours(1);
   const bool leads_now = leads();
   if (leads_now && phase_ == RunPhase::idle && !finished_) first = std::min(first, next_cycle_);
-  if (leads_now && uses_reports_ && !reads_reports_) first = std::min(first, next_reports_);
+  if (uses_reports_ && !reads_reports_) first = std::min(first, next_reports_);
   if (!log_.done()) first = clock_.now() + kLogInterval;
   const auto end = election_ && leads_now ? election_->leads_until() : std::nullopt;
   const auto election = election_sender_ ? election_sender_->due() : std::nullopt;
   const auto rooms = rooms_ ? rooms_->due() : std::nullopt;
-  for (const auto& each : {list_sender_.due(), report_sender_.due(), eviction_sender_.due(),
+  for (const auto& each : {state_.due(), report_sender_.due(), eviction_sender_.due(),
                            event_sender_.due(), plan_metrics_.due(), election, end, rooms}) {
     if (each) first = std::min(first, *each);
   }
@@ -235,9 +228,9 @@ void Rebalancer::follow_election() {
   if (!leads_now && rooms_) rooms_->release_all("the leadership is lost");
   if (leads_now || phase_ == RunPhase::idle) return;
   evictions_.abandon("the leadership is lost");
-  lister_.cancel();
+  state_.cancel();
   plan_metrics_.cancel();
-  if (phase_ == RunPhase::listing) fail_cycle("the leadership is lost");
+  if (phase_ == RunPhase::reading) fail_cycle("the leadership is lost");
 }
 
 void Rebalancer::poll_reports() {
@@ -251,25 +244,30 @@ void Rebalancer::poll_reports() {
                  LogLine("node-reports").field("problem", report_lister_.failure()));
     }
   }
-  if (reads_reports_ || !leads() || clock_.now() < next_reports_) return;
+  // A process that becomes the leader plans at once, with reports of before.
+  if (reads_reports_ || clock_.now() < next_reports_) return;
   next_reports_ = clock_.now() + kReportsInterval;
   reads_reports_ = true;
-  report_lister_.begin(kinds_of_reports(), clock_.now());
+  report_lister_.begin(polled_kinds(false, true), clock_.now());
 }
 
 void Rebalancer::begin_cycle() {
-  const MonotonicTime begun = clock_.now();
-  cycle_begun_ = begun;
-  next_cycle_ = begun + options_.interval;
-  phase_ = RunPhase::listing;
-  lister_.begin(kinds_for_plan(uses_metrics_, uses_reports_), begun);
+  cycle_begun_ = clock_.now();
+  next_cycle_ = cycle_begun_ + options_.interval;
+  phase_ = RunPhase::reading;
+  state_.begin();
   plan_metrics_.begin();
 }
 
 void Rebalancer::plan() {
-  if (!lister_.failure().empty()) return fail_cycle(lister_.failure());
-  rebalance::Snapshot snapshot = lister_.take(wall_ns());
+  if (const std::string why = state_.failure(); !why.empty()) {
+    state_.cancel();
+    return fail_cycle(why);
+  }
+  ClusterState::Taken taken = state_.take(wall_ns());
+  rebalance::Snapshot& snapshot = taken.snapshot;
   plan_metrics_.add_to(snapshot);
+  recent_.mark(snapshot, clock_.now());
   if (rooms_) {
     const Result<void> begun = rooms_->begin_plan(snapshot);
     if (!begun) return fail_cycle(begun.error().text());
@@ -277,11 +275,14 @@ void Rebalancer::plan() {
     drop_placeholders(snapshot, *placeholder_);
   }
   if (options_.background) background_.mark(snapshot, clock_.now());
-  if (uses_reports_) reports_.add_to(snapshot);
+  if (uses_reports_) {
+    reports_.add_to(snapshot);
+    taken.texts.push_back(reports_.texts());
+  }
   auto policy = read_policy(options_.policy_file, options_.policy, options_.compat,
                             &snapshot.priority_classes);
   if (!policy) return fail_cycle(policy.error().text());
-  cycle_.emplace(*std::move(policy), std::move(snapshot), reports_.texts(), history_);
+  cycle_.emplace(*std::move(policy), std::move(snapshot), std::move(taken.texts), history_);
   CyclePlan::Made made = cycle_->make(refused_, clock_.now());
   ++counts_.made;
   metrics_.plan_made();
@@ -290,8 +291,10 @@ void Rebalancer::plan() {
     for (const auto& each : profile.plugins) plugin_times_[{profile.name, each.plugin}] = {};
   }
   last_end_ = clock_.now();
-  for (const auto& [eviction, why] : made.refused) log_eviction(eviction, "refused-by-plan", why);
-  log_plan(made.plan, made.evictions.size());
+  for (const auto& [eviction, why] : made.refused) {
+    log_eviction(log_, eviction, "refused-by-plan", why);
+  }
+  log_plan(log_, made.plan, made.evictions.size());
   planned_.clear();
   planned_uids_.clear();
   phase_ = RunPhase::evicting;
@@ -300,7 +303,7 @@ void Rebalancer::plan() {
     for (const PlannedEviction& each : made.evictions) dry_run(each);
     return;
   }
-  evictions_.begin(std::move(made.evictions), lister_.begun(), cycle_->may_make_again());
+  evictions_.begin(std::move(made.evictions), taken.as_of, cycle_->may_make_again());
 }
 
 void Rebalancer::plan_again() {
@@ -336,6 +339,8 @@ void Rebalancer::remember_end(const PlanEvictions::Ended& ended) {
   if (cycle_) cycle_->ended(pod.uid, may_be_evicted(ended.end) ? "" : refusal);
   // What may have been evicted counts for the pacing, too.
   if (!may_be_evicted(ended.end)) forget_move(pod);
+  const bool terminates = ended.end == PlannedEnd::evicted || ended.end == PlannedEnd::unknown;
+  if (terminates) recent_.add(pod.uid, wall_ns(), clock_.now());
   switch (ended.end) {
     case PlannedEnd::refused:
     case PlannedEnd::gone: return refused_.add(pod.uid, refusal, true, clock_.now());
@@ -354,29 +359,19 @@ void Rebalancer::report_evictions() {
   for (const PlanEvictions::Ended& each : evictions_.take_ended()) {
     ++counts_.evictions[each.end];
     measure(each);
-    log_eviction(each.eviction, to_string(each.end), each.problem);
+    log_eviction(log_, each.eviction, to_string(each.end), each.problem);
     remember_end(each);
     if (rooms_) rooms_->ended(each);
     if (is_failure(each.end)) report_failure(each.eviction, each.problem);
-    if (each.end != PlannedEnd::evicted) continue;
-    ClusterEvent event;
-    event.subject = subject_of(each.eviction);
-    event.reason = each.eviction.plugin;
-    event.message = fmt::format("pod eviction from node {} by forestall: {}", each.eviction.node,
-                                each.eviction.reason);
-    event.is_normal = true;
-    events_.add(event, "", clock_.now());
+    if (each.end == PlannedEnd::evicted) {
+      events_.add(eviction_event(each.eviction), "", clock_.now());
+    }
   }
 }
 
 void Rebalancer::report_failure(const PlannedEviction& eviction, const std::string& problem) {
   if (!reports_failures_ || options_.dry_run) return;
-  ClusterEvent event;
-  event.subject = subject_of(eviction);
-  event.reason = "EvictionFailed";
-  event.message =
-      fmt::format("pod eviction from node {} by forestall failed: {}", eviction.node, problem);
-  events_.add(event, "", clock_.now());
+  events_.add(failure_event(eviction, problem), "", clock_.now());
 }
 
 void Rebalancer::report_limits() {
@@ -399,6 +394,9 @@ void Rebalancer::report_losses() {
   metrics_.set_refused_pods(refused_.size());
   metrics_.set_losses(log_.dropped(), events_.dropped());
   report_placeholders();
+  if (state_.informers() != nullptr) {
+    informer_reporter_.report(*state_.informers(), log_, metrics_, clock_.now());
+  }
   metrics_.beat(SystemClock().now());
   if (log_.dropped() != lines_dropped_) {
     lines_dropped_ = log_.dropped();
@@ -428,10 +426,10 @@ ReservedRoom Rebalancer::reserve(const PlannedEviction& eviction) {
 
 void Rebalancer::dry_run(const PlannedEviction& eviction) {
   metrics_.dry_run_eviction(eviction);
-  log_eviction(eviction, "dry-run", "");
+  log_eviction(log_, eviction, "dry-run", "");
   if (!placeholder_ || eviction.destination.empty()) return;
   const auto room = room_of(eviction, *placeholder_, cycle_->snapshot(), "dry-run");
-  log_placeholder(eviction.pod, eviction.destination, room ? "dry-run" : "dry-run-failed",
+  log_placeholder(log_, eviction.pod, eviction.destination, room ? "dry-run" : "dry-run-failed",
                   room ? "" : room.error().text());
 }
 
@@ -439,51 +437,13 @@ void Rebalancer::report_placeholders() {
   if (!rooms_) return;
   for (const PlaceholderPods::Changed& each : rooms_->take_changes()) {
     metrics_.placeholder(each.change);
-    log_placeholder(each.pod, each.node, to_string(each.change), each.why);
+    log_placeholder(log_, each.pod, each.node, to_string(each.change), each.why);
   }
   metrics_.set_placeholders(rooms_->held());
   if (rooms_->problem() == rooms_problem_) return;
   rooms_problem_ = rooms_->problem();
   if (rooms_problem_.empty()) return;
   log_.write(LogLevel::warning, LogLine("placeholder").field("problem", rooms_problem_));
-}
-
-void Rebalancer::log_placeholder(const PodTarget& pod, const std::string& node,
-                                 std::string_view state, const std::string& reason) {
-  LogLine line("placeholder");
-  line.field("pod", pod.pod_namespace + '/' + pod.name).field("node", node).field("state", state);
-  if (!reason.empty()) line.field("reason", reason);
-  log_.write(LogLevel::info, std::move(line));
-}
-
-void Rebalancer::log_plan(const rebalance::RebalancePlan& plan, std::size_t evictions) {
-  LogLine line("plan");
-  line.field("evictions", evictions);
-  if (!plan.skipped.empty()) line.field("skipped", plan.skipped);
-  log_.write(LogLevel::info, std::move(line));
-  for (const rebalance::ProfileRun& profile : plan.profiles) {
-    for (const rebalance::PluginReport& each : profile.plugins) {
-      if (each.error.empty()) continue;
-      log_.write(LogLevel::warning, LogLine("plugin")
-                                        .field("profile", profile.name)
-                                        .field("plugin", each.plugin)
-                                        .field("problem", each.error));
-    }
-  }
-}
-
-void Rebalancer::log_eviction(const PlannedEviction& eviction, std::string_view state,
-                              const std::string& problem) {
-  LogLine line("eviction");
-  line.field("pod", eviction.pod.pod_namespace + '/' + eviction.pod.name)
-      .field("uid", eviction.pod.uid)
-      .field("node", eviction.node)
-      .field("plugin", eviction.plugin)
-      .field("reason", eviction.reason)
-      .field("state", state);
-  if (!eviction.destination.empty()) line.field("destination", eviction.destination);
-  if (!problem.empty()) line.field("problem", problem);
-  log_.write(problem.empty() ? LogLevel::info : LogLevel::warning, std::move(line));
 }
 
 void Rebalancer::end_plan() {
@@ -524,7 +484,7 @@ void Rebalancer::fail_cycle(const std::string& problem) {
 Result<void> Rebalancer::withdraw(Duration longest) {
   const MonotonicTime end = clock_.now() + longest;
   evictions_.abandon("this process ends");
-  lister_.cancel();
+  state_.cancel();
   report_lister_.cancel();
   plan_metrics_.cancel();
   if (rooms_) rooms_->release_all("this process ends");

@@ -15,13 +15,16 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "cluster/background_evictions.h"
+#include "cluster/cluster_state.h"
 #include "cluster/cycle_plan.h"
 #include "cluster/event_series.h"
+#include "cluster/informer_reporter.h"
 #include "cluster/leader_election.h"
 #include "cluster/paced_log.h"
 #include "cluster/plan_evictions.h"
 #include "cluster/plan_metrics.h"
 #include "cluster/rebalance_metrics.h"
+#include "cluster/recent_evictions.h"
 #include "cluster/refused_pods.h"
 #include "cluster/report_history.h"
 #include "cluster/request_sender.h"
@@ -93,7 +96,7 @@ class Rebalancer {
   [[nodiscard]] const std::vector<std::string>& planned() const { return planned_; }
 
  private:
-  enum class RunPhase : std::uint8_t { idle, listing, evicting };
+  enum class RunPhase : std::uint8_t { idle, reading, evicting };
 
   Rebalancer(const RebalancerOptions& options, const Clock& clock, exports::Log& log,
              std::unique_ptr<kubernetes::HttpClient> client, rebalance::Policy policy);
@@ -116,11 +119,6 @@ class Rebalancer {
   [[nodiscard]] ReservedRoom reserve(const PlannedEviction& eviction);
   void dry_run(const PlannedEviction& eviction);
   void report_placeholders();
-  void log_placeholder(const PodTarget& pod, const std::string& node, std::string_view state,
-                       const std::string& reason);
-  void log_plan(const rebalance::RebalancePlan& plan, std::size_t evictions);
-  void log_eviction(const PlannedEviction& eviction, std::string_view state,
-                    const std::string& problem);
   void end_plan();
   void end_cycle();
   void fail_cycle(const std::string& problem);
@@ -131,19 +129,17 @@ class Rebalancer {
   PacedLog log_;
   const std::unique_ptr<kubernetes::HttpClient> client_;
   const bool reports_failures_;
-  const bool uses_metrics_;
   const bool uses_reports_;
   const std::optional<rebalance::PlaceholderSettings> placeholder_;
 
   std::optional<LeaderElection> election_;
-  SnapshotLister lister_;
+  ClusterState state_;
   SnapshotLister report_lister_;
   PlanMetrics plan_metrics_;
   std::optional<ReservationController> rooms_;  // not in a dry run
   PlanEvictions evictions_;
   EventSeries events_;
   std::optional<RequestSender> election_sender_;
-  RequestSender list_sender_;
   RequestSender report_sender_;
   RequestSender eviction_sender_;
   RequestSender event_sender_;
@@ -158,10 +154,12 @@ class Rebalancer {
   std::optional<CyclePlan> cycle_;  // while it is carried out
   std::string cycle_problem_;       // of the last cycle; empty: none
   RefusedPods refused_;
+  RecentEvictions recent_;
   BackgroundEvictions background_;
   rebalance::MoveHistory history_;
   PlanCounts counts_;
   RebalanceMetrics metrics_;
+  InformerReporter informer_reporter_;
   MonotonicTime cycle_begun_{};
   MonotonicTime last_end_{};  // of an eviction, or of the plan
   std::map<std::pair<std::string, std::string>, Duration> plugin_times_;  // by profile and plugin

@@ -4,14 +4,36 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <utility>
 
 namespace forestall::cluster {
+namespace {
+
+// A smaller pool is not replaced.
+constexpr std::size_t kTextsMin = std::size_t{1} << 20;
+
+// The report, with its texts in `pool`.
+rebalance::NodeReport copy_into(rebalance::StringPool& pool, rebalance::NodeReport report) {
+  static_assert(sizeof report == 240, "copy the texts of new members, too");
+  report.node = pool.keep(report.node);
+  for (rebalance::ReportedThreshold& each : report.thresholds) {
+    each.signal = pool.keep(each.signal);
+  }
+  for (rebalance::ReportedPod& each : report.pods) {
+    each.pod_namespace = pool.keep(each.pod_namespace);
+    each.name = pool.keep(each.name);
+    each.uid = pool.keep(each.uid);
+  }
+  return report;
+}
+
+}  // namespace
 
 void ReportHistory::add(const rebalance::Snapshot& list, MonotonicTime now) {
   std::set<std::string_view> present;
   for (const rebalance::NodeReport& each : list.reports) {
     present.insert(each.node);
-    keep(each, list, now);
+    keep(each, now);
   }
   for (auto& [name, kept] : nodes_) {
     std::erase_if(kept, [&](const Kept& each) { return now - each.seen > longest_; });
@@ -19,10 +41,10 @@ void ReportHistory::add(const rebalance::Snapshot& list, MonotonicTime now) {
   std::erase_if(nodes_, [&](const auto& node) {
     return node.second.empty() || !present.contains(node.first);
   });
+  drop_unused_texts();
 }
 
-void ReportHistory::keep(const rebalance::NodeReport& report, const rebalance::Snapshot& list,
-                         MonotonicTime now) {
+void ReportHistory::keep(const rebalance::NodeReport& report, MonotonicTime now) {
   auto node = nodes_.find(report.node);
   if (node == nodes_.end()) node = nodes_.try_emplace(std::string(report.node)).first;
   std::deque<Kept>& kept = node->second;
@@ -32,7 +54,7 @@ void ReportHistory::keep(const rebalance::NodeReport& report, const rebalance::S
     same->seen = now;
     return;
   }
-  kept.push_back({report, list.texts, now});
+  kept.push_back({copy_into(*texts_, report), now});
   if (kept.size() > per_node_) kept.pop_front();
 }
 
@@ -48,12 +70,14 @@ void ReportHistory::add_to(rebalance::Snapshot& snapshot) const {
   snapshot.reports.erase(same.begin(), same.end());
 }
 
-ReportHistory::Texts ReportHistory::texts() const {
-  std::set<std::shared_ptr<rebalance::StringPool>> all;
-  for (const auto& [name, kept] : nodes_) {
-    for (const Kept& each : kept) all.insert(each.texts);
+void ReportHistory::drop_unused_texts() {
+  if (texts_->bytes() < std::max(kTextsMin, 2 * used_bytes_)) return;
+  const auto pool = std::make_shared<rebalance::StringPool>();
+  for (auto& [name, kept] : nodes_) {
+    for (Kept& each : kept) each.report = copy_into(*pool, std::move(each.report));
   }
-  return {all.begin(), all.end()};
+  texts_ = pool;
+  used_bytes_ = pool->bytes();
 }
 
 }  // namespace forestall::cluster

@@ -21,26 +21,14 @@ constexpr int kNotServed = 503;  // of an aggregated API without its server
 
 }  // namespace
 
-std::vector<ListedKind> kinds_for_plan(bool metrics, bool reports) {
-  std::vector<ListedKind> kinds{
-      {"/api/v1/nodes"},
-      {"/api/v1/pods"},
-      {"/api/v1/namespaces"},
-      {"/apis/policy/v1/poddisruptionbudgets", "/apis/policy/v1beta1/poddisruptionbudgets"},
-      {"/apis/scheduling.k8s.io/v1/priorityclasses"},
-      {"/api/v1/persistentvolumeclaims"},
-      {"/api/v1/persistentvolumes"},
-  };
+std::vector<ListedKind> polled_kinds(bool metrics, bool reports) {
+  std::vector<ListedKind> kinds;
   if (metrics) {
     kinds.push_back({"/apis/metrics.k8s.io/v1beta1/nodes", "", true});
     kinds.push_back({"/apis/metrics.k8s.io/v1beta1/pods", "", true});
   }
-  if (reports) kinds.push_back(kinds_of_reports().front());
+  if (reports) kinds.push_back({"/apis/forestall.dev/v1alpha1/nodereports", "", true});
   return kinds;
-}
-
-std::vector<ListedKind> kinds_of_reports() {
-  return {{"/apis/forestall.dev/v1alpha1/nodereports", "", true}};
 }
 
 void SnapshotLister::begin(std::vector<ListedKind> kinds, MonotonicTime now) {

@@ -27,10 +27,8 @@ struct ListedKind {
   bool optional = false;      // a server may have no such kind
 };
 
-// What the policy needs. `metrics`: of metrics.k8s.io; `reports`: NodeReports.
-[[nodiscard]] std::vector<ListedKind> kinds_for_plan(bool metrics, bool reports);
-
-[[nodiscard]] std::vector<ListedKind> kinds_of_reports();
+// What the policy measures. `metrics`: of metrics.k8s.io; `reports`: NodeReports.
+[[nodiscard]] std::vector<ListedKind> polled_kinds(bool metrics, bool reports);
 
 class SnapshotLister final : public RequestSource {
  public:

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// The informers of the rebalancer between a policy and a fake API server: changes reach the next
+// plan, and none is made of a state that is not current.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "rebalancer_fixture.h"
+
+namespace forestall::cluster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class RebalancerWatchTest : public RebalancerTest {
+ protected:
+  static RebalancerOptions often() {
+    RebalancerOptions options;
+    options.interval = milliseconds(50);
+    return options;
+  }
+  bool run_until_made(Rebalancer& rebalancer, std::uint64_t plans) {
+    return run_until({&rebalancer}, [&] { return rebalancer.counts().made >= plans; });
+  }
+  static exports::HttpAnswer readiness(Rebalancer& rebalancer) {
+    exports::HttpRequest request;
+    request.path = "/readyz";
+    return rebalancer.metrics().page(request, true, SystemClock().now());
+  }
+};
+
+TEST_F(RebalancerWatchTest, ListsOnceForAllPlans) {
+  ClusterWithPods cluster("abcdefg");
+  const auto rebalancer = make(cluster, often());
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return cluster.evicted().size() == 7; }));
+  ASSERT_TRUE(run_until_made(*rebalancer, 6));
+  EXPECT_EQ(cluster.evicted().size(), 7U);
+  EXPECT_EQ(cluster.lists_of_pods(), 1U);
+  EXPECT_THAT(cluster.requests("GET", "limit="), IsEmpty());
+  EXPECT_THAT(cluster.requests("GET", "persistentvolume"), IsEmpty())
+      << "the policy reads no volumes";
+}
+
+TEST_F(RebalancerWatchTest, ListsWithoutAWatchForOnePlan) {
+  ClusterWithPods cluster("ab");
+  const auto rebalancer = make(cluster);
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->finished(); }));
+  EXPECT_THAT(cluster.requests("GET", "watch=1"), IsEmpty());
+  EXPECT_EQ(readiness(*rebalancer).status, 200);
+}
+
+TEST_F(RebalancerWatchTest, PlansWithAPodThatTheWatchAdded) {
+  ClusterWithPods cluster("");
+  const auto rebalancer = make(cluster, often());
+  ASSERT_TRUE(run_until_made(*rebalancer, 2));
+  cluster.add_pod("x");
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return !cluster.evicted().empty(); }));
+  EXPECT_THAT(cluster.evicted(), ElementsAre("x"));
+  EXPECT_EQ(cluster.lists_of_pods(), 1U);
+}
+
+// Else the second plan would request the same evictions again.
+TEST_F(RebalancerWatchTest, CountsItsEvictionsBeforeTheWatchReportsThem) {
+  ClusterWithPods cluster("abcdefg");
+  cluster.delay_deletions();
+  const auto rebalancer = make(cluster, often());
+  ASSERT_TRUE(run_until_made(*rebalancer, 5));
+  EXPECT_THAT(cluster.evicted(), ElementsAre("a", "b", "c", "d", "e", "f", "g"));
+}
+
+TEST_F(RebalancerWatchTest, ListsAgainWhenTheVersionExpired) {
+  ClusterWithPods cluster("");
+  const auto rebalancer = make(cluster, often());
+  ASSERT_TRUE(run_until_made(*rebalancer, 1));
+  cluster.add_pod_silently("x");
+  cluster.expire_pods();
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return !cluster.evicted().empty(); }));
+  EXPECT_EQ(cluster.lists_of_pods(), 2U);
+}
+
+TEST_F(RebalancerWatchTest, ResumesAfterACutInTheMiddleOfAnObject) {
+  ClusterWithPods cluster("");
+  const auto rebalancer = make(cluster, often());
+  ASSERT_TRUE(run_until_made(*rebalancer, 1));
+  cluster.add_pod_and_cut("x");
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return !cluster.evicted().empty(); }));
+  EXPECT_EQ(cluster.lists_of_pods(), 1U) << "a watch that resumes has the object";
+}
+
+TEST_F(RebalancerWatchTest, MakesNoPlanOfAStateThatIsNotCurrent) {
+  ClusterWithPods cluster("");
+  JumpingClock clock;
+  RebalancerOptions options;
+  options.interval = minutes(1);
+  const auto rebalancer = make_with(clock, cluster, options);
+  ASSERT_TRUE(run_until_made(*rebalancer, 1));
+  EXPECT_EQ(readiness(*rebalancer).status, 200);
+  cluster.set_code("/api/v1/pods", 500);
+  cluster.cut_watches();
+  cluster.add_pod_silently("x");
+  clock.jump(Informer::kCurrentLongest + std::chrono::seconds(1));
+  // The other watches are confirmed again.
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] {
+    const exports::HttpAnswer answer = readiness(*rebalancer);
+    return answer.status == 503 && answer.body.find("/api/v1/pods: 500") != std::string::npos;
+  }));
+  EXPECT_THAT(rebalancer->metrics().text(),
+              HasSubstr("forestall_rebalance_informer_current{resource=\"pods\"} 0"));
+  clock.jump(SnapshotLister::kLongest);
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->counts().failed == 1; }));
+  EXPECT_THAT(rebalancer->outcome().error().text(), HasSubstr("no plan was made: "));
+  EXPECT_EQ(rebalancer->counts().made, 1U);
+  EXPECT_THAT(cluster.evicted(), IsEmpty());
+  cluster.set_code("/api/v1/pods", 200);
+  clock.jump(minutes(1));
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return !cluster.evicted().empty(); }));
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return readiness(*rebalancer).status == 200; }));
+}
+
+TEST_F(RebalancerWatchTest, NamesTheRightToWatchThatIsMissing) {
+  ClusterWithPods cluster("ab");
+  cluster.set_code("/api/v1/pods?watch=1", 403, R"(cannot watch resource \"pods\")");
+  ::testing::internal::CaptureStderr();
+  {
+    exports::Log log(exports::Log::Stream::standard_error, true, exports::LogLevel::warning);
+    RebalancerOptions options = often();
+    options.access.server = cluster.url();
+    options.policy = kOldPods;
+    options.policy_file = "policy.yaml";
+    options.identity = "me";
+    const auto rebalancer = Rebalancer::create(options, clock_, log).value();
+    EXPECT_TRUE(run_until({rebalancer.get()}, [&] {
+      return rebalancer->counts().made > 0 && cluster.requests("GET", "/pods?watch=1").size() > 1;
+    })) << "the list is current for a while";
+  }
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(text, HasSubstr("event=watch resource=pods state=current objects="));
+  EXPECT_THAT(text, HasSubstr("watch /api/v1/pods: 403: cannot watch resource"));
+}
+
+TEST_F(RebalancerWatchTest, MakesNoPlanIfTheServerLacksAKind) {
+  ClusterWithPods cluster("ab");
+  cluster.set_code("/priorityclasses", 404, "the server could not find the requested resource");
+  const auto rebalancer = make(cluster, often());
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->counts().failed > 0; }));
+  EXPECT_THAT(rebalancer->outcome().error().text(),
+              HasSubstr("list /apis/scheduling.k8s.io/v1/priorityclasses: 404"));
+  EXPECT_EQ(rebalancer->counts().made, 0U);
+  cluster.set_code("/priorityclasses", 200);
+  ASSERT_TRUE(run_until_made(*rebalancer, 1));
+}
+
+// So that it plans at once when it becomes the leader.
+TEST_F(RebalancerWatchTest, WatchesAlsoWhileAnotherProcessLeads) {
+  ClusterWithPods cluster("ab");
+  const auto rebalancer = make(cluster, leading("me"));
+  cluster.pass_lease("other");
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] {
+    cluster.pass_lease("other");
+    return !cluster.requests("GET", "/api/v1/pods?watch=1").empty();
+  }));
+  EXPECT_EQ(rebalancer->counts().made, 0U);
+  cluster.pass_lease("");
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return cluster.evicted().size() == 2; }));
+  EXPECT_EQ(cluster.lists_of_pods(), 1U);
+}
+
+}  // namespace
+}  // namespace forestall::cluster

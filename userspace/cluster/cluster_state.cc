@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/cluster_state.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "cluster/rebalance_policy.h"
+
+namespace forestall::cluster {
+
+StateSources sources_of(const rebalance::Policy& policy) {
+  // The nodes that a volume allows.
+  const bool filters = policy.corrections.has(rebalance::Correction::scheduler_filters);
+  const bool has_classes = std::ranges::any_of(policy.profiles, [](const auto& profile) {
+    return !profile.evictor.protected_storage_classes.empty();
+  });
+  return {.claims = filters || has_classes,
+          .volumes = filters,
+          .metrics = policy.kubernetes_metrics,
+          .reports = reports_compared(policy) > 0};
+}
+
+ClusterState::ClusterState(const StateSources& sources, bool watch, kubernetes::HttpClient& client,
+                           const Clock& clock,
+                           const std::function<std::function<double()>()>& chances)
+    : sources_(sources),
+      clock_(clock),
+      lister_(chances()),
+      sender_(client, lister_, clock, 1, SnapshotLister::kPageBytesMax) {
+  if (!watch) return;
+  informers_.emplace(watched_kinds(sources.claims, sources.volumes), client, clock, chances);
+}
+
+void ClusterState::advance() {
+  if (informers_) informers_->advance();
+  sender_.advance();
+}
+
+std::optional<MonotonicTime> ClusterState::due() const {
+  std::optional<MonotonicTime> first = sender_.due();
+  const auto add = [&first](std::optional<MonotonicTime> other) {
+    if (other) first = std::min(first.value_or(*other), *other);
+  };
+  if (!informers_) return first;
+  add(informers_->due());
+  if (waits_for_informers()) add(*begun_ + SnapshotLister::kLongest);
+  return first;
+}
+
+void ClusterState::begin() {
+  begun_ = clock_.now();
+  std::vector<ListedKind> kinds = polled_kinds(sources_.metrics, sources_.reports);
+  if (!informers_) {
+    for (const WatchedKind& each : watched_kinds(sources_.claims, sources_.volumes)) {
+      kinds.push_back({each.path, each.old_path});
+    }
+  }
+  lister_.begin(std::move(kinds), *begun_);
+}
+
+void ClusterState::cancel() {
+  begun_.reset();
+  lister_.cancel();
+}
+
+// Until all are current, or the time for it is over.
+bool ClusterState::waits_for_informers() const {
+  if (!informers_ || !begun_ || informers_->current() || informers_->refused()) return false;
+  return clock_.now() - *begun_ < SnapshotLister::kLongest;
+}
+
+bool ClusterState::done() const {
+  return lister_.done() && (!lister_.failure().empty() || !waits_for_informers());
+}
+
+std::string ClusterState::failure() const {
+  if (!lister_.failure().empty()) return lister_.failure();
+  if (informers_ && !informers_->current()) return informers_->problem();
+  return "";
+}
+
+ClusterState::Taken ClusterState::take(std::int64_t wall_ns) {
+  Taken taken{.snapshot = lister_.take(wall_ns), .texts = {}, .as_of = lister_.begun()};
+  begun_.reset();
+  if (!informers_) return taken;
+  informers_->add_to(taken.snapshot);
+  rebalance::sort(taken.snapshot);
+  taken.texts = informers_->texts();
+  taken.as_of = std::min(taken.as_of, informers_->confirmed());
+  return taken;
+}
+
+}  // namespace forestall::cluster

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan is made of: the state of the cluster at one time. Without an interval between plans,
+// every kind is listed once. Else the kinds that have a watch come from informers, and only metrics
+// and NodeReports are listed for each plan.
+//
+// No plan is made of a state that is not current: of a kind without a complete list, or without a
+// confirmation for longer than Informer::kCurrentLongest.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "cluster/cluster_informers.h"
+#include "cluster/request_sender.h"
+#include "cluster/snapshot_lister.h"
+#include "kubernetes/http_client.h"
+#include "rebalance/policy.h"
+#include "rebalance/snapshot.h"
+
+namespace forestall::cluster {
+
+// What a policy reads, besides what every policy does.
+struct StateSources {
+  bool claims = false;   // PersistentVolumeClaims
+  bool volumes = false;  // PersistentVolumes
+  bool metrics = false;  // of metrics.k8s.io
+  bool reports = false;  // NodeReports
+};
+
+[[nodiscard]] StateSources sources_of(const rebalance::Policy& policy);
+
+// Thread rule: the client's thread.
+class ClusterState {
+ public:
+  using Texts = ClusterInformers::Texts;
+
+  struct Taken {
+    rebalance::Snapshot snapshot;
+    Texts texts;            // that the snapshot uses besides its own
+    MonotonicTime as_of{};  // nothing in it is older
+  };
+
+  // `watch`: for several plans. `client` and `clock` outlive this. `chances` makes functions that
+  // return numbers in [0, 1).
+  ClusterState(const StateSources& sources, bool watch, kubernetes::HttpClient& client,
+               const Clock& clock, const std::function<std::function<double()>()>& chances);
+
+  // Before and after HttpClient::advance().
+  void advance();
+  [[nodiscard]] std::optional<MonotonicTime> due() const;
+
+  // Begins to read for a plan.
+  void begin();
+  void cancel();
+  // Whether the state can be taken, or is not available.
+  [[nodiscard]] bool done() const;
+  // Why it is not available; empty: it is. REQUIRES: done().
+  [[nodiscard]] std::string failure() const;
+  // REQUIRES: done(), without failure(); called once after begin().
+  [[nodiscard]] Taken take(std::int64_t wall_ns);
+
+  // Null: all kinds are listed.
+  [[nodiscard]] const ClusterInformers* informers() const {
+    return informers_ ? &*informers_ : nullptr;
+  }
+
+ private:
+  [[nodiscard]] bool waits_for_informers() const;
+
+  const StateSources sources_;
+  const Clock& clock_;
+  std::optional<ClusterInformers> informers_;
+  SnapshotLister lister_;
+  RequestSender sender_;
+  std::optional<MonotonicTime> begun_;  // nothing: nothing is read
+};
+
+}  // namespace forestall::cluster

@@ -18,8 +18,9 @@ from fixture import (AGENTS, CONDITION, NODES, PODS, SIGNAL_US_MAX, THRESHOLD, a
                      agent_pod, hog, ran_again, report, restarts, write_overlay)
 from lab import NODE, PATIENCE, PODS_MEMORY, LabError, is_ready
 
-# MiB, the pause after each in milliseconds, and how many MiB come without one. "creeping" is slow
-# enough for the kubelet, which reads every 10 s: 12 s from the threshold to the end of the memory.
+# MiB, the pause after each in milliseconds, and how many MiB the pod has before its leak begins, so
+# that the kubelet has read them. "creeping" is slow enough for the kubelet, which reads every 10 s:
+# 12 s from the threshold to the end of the memory.
 LEAKERS = {"fast": (1600, 0, 0), "slow": (1600, 5, 0), "creeping": (1600, 50, 1100)}
 # How long the kubelet alone may take to evict a pod that it restarts: it reads every 10 s.
 SETTLE_SECONDS = 25
@@ -121,6 +122,7 @@ class Leak:
         fixture.lab.api.call("POST", PODS, hog(name, mebibytes, pause, "wait", first))
         self.pod = fixture.lab.api.wait(PODS, lambda _, each: is_ready(each), f"{name} runs",
                                         fieldSelector=f"metadata.name={name}")
+        fixture.wait_for_usage(name, first << 20)
         self.node = fixture.lab.api.get(f"{NODES}/{NODE}")["metadata"]["resourceVersion"]
 
     def begin(self) -> None:
@@ -185,6 +187,7 @@ class Bystander:
         self.start()
 
     def start(self) -> None:
+        wait_for_no_pressure()
         self.number += 1
         self.name = f"bystander-{self.number}"
         fixture.lab.api.call("POST", PODS, hog(self.name, BYSTANDER, 0))

@@ -236,6 +236,17 @@ def agent_pod() -> dict:
     return lab.api.wait(AGENTS, lambda _, pod: is_ready(pod), "an agent is ready")
 
 
+def wait_for_usage(name: str, size: int) -> None:
+    """Waits until the kubelet's statistics of the pod have this size."""
+    deadline = time.monotonic() + PATIENCE
+    while size > max((pod.get("memory", {}).get("workingSetBytes", 0) for pod in lab.api.get(
+            f"{NODES}/{NODE}/proxy/stats/summary")["pods"] if pod["podRef"]["name"] == name),
+                     default=0):
+        if time.monotonic() > deadline:
+            raise LabError(f"not within {PATIENCE} s: {name} has {size} bytes")
+        time.sleep(0.2)
+
+
 class ClusterCase(unittest.TestCase):
     """The tests run in the order of their names, in one cluster with the agent in it."""
 
@@ -327,14 +338,6 @@ class ClusterCase(unittest.TestCase):
         self.assertEqual(len(delays), count, what)
         self.assertLess(delays[-1], SIGNAL_US_MAX, f"us from the crossing to SIGKILL: {what}")
         return delays[-1]
-
-    def wait_for_usage(self, name: str, size: int) -> None:
-        """Waits until the kubelet's statistics of the pod have this size."""
-        def has_it() -> bool:
-            pods = lab.api.get(f"{NODES}/{NODE}/proxy/stats/summary")["pods"]
-            return any(pod["podRef"]["name"] == name
-                       and pod.get("memory", {}).get("workingSetBytes", 0) >= size for pod in pods)
-        self.wait_for(has_it, f"{name} has {size} bytes")
 
     def wait_for(self, holds, what: str) -> None:
         """For what neither the API nor the kernel reports as an event."""

@@ -136,7 +136,7 @@ class ReportTests(ClusterCase):
         self.create(hog("light", 1, 0))
         self.create(hog("heavy", 300, 0))
         self.wait_until_known()
-        self.wait_for_usage("heavy", 300 << 20)
+        fixture.wait_for_usage("heavy", 300 << 20)
         ranked = fixture.plugin("rank", NODE)
         self.assertLess(ranked.index("default/heavy"), ranked.index("default/light"), ranked)
 

@@ -3,19 +3,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import select
 import signal
+import ssl
 import time
 
+from http.client import HTTPSConnection
+
 import fixture
-from fixture import NODES, PODS, hog, report
+from fixture import AGENTS, NODES, PODS, hog, report
+from lab import is_ready
 from move_fixture import MoveCase
 from rebalancer import Rebalancer, rebalancer
 
 REPLICAS, AVAILABLE = 6, 4
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/forestall/leases/forestall-rebalance"
 LEASE_SECONDS = 6
+# Of both pods of the rebalancer.
+NAME, LEASE_NAME = "app.kubernetes.io/name", "forestall-rebalance"
+SECURE_PORT = 10258
 # All pods of the ReplicaSet that are a second old.
 POLICY = """\
 apiVersion: descheduler/v1alpha2
@@ -70,6 +78,20 @@ class RebalanceTests(MoveCase):
         return {f"default/{each['metadata']['name']}" for each in fixture.lab.api.get(
             f"{PODS}?labelSelector=app%3Dmoved")["items"]}
 
+    def check_pages(self) -> None:
+        """The kubelet's probes have what they read; so has a scraper that verifies nothing."""
+        pods = fixture.lab.api.get(f"{AGENTS}?labelSelector={NAME}%3D{LEASE_NAME}")["items"]
+        self.assertEqual([is_ready(each) for each in pods], [True, True])
+        for pod in pods:
+            for path, part in (("/livez", ""), ("/readyz", ""), ("/metrics", "descheduler_")):
+                connection = HTTPSConnection(pod["status"]["podIP"], SECURE_PORT, timeout=30,
+                                             context=ssl._create_unverified_context())
+                with contextlib.closing(connection):
+                    connection.request("GET", path)
+                    answer = connection.getresponse()
+                    self.assertEqual(answer.status, 200, path)
+                    self.assertIn(part, answer.read().decode(), path)
+
     def test_f_the_manifests_of_the_rebalancer_run(self) -> None:
         """Two pods, of which one leads and plans. The Lease is given up at the end."""
         self.apply_manifests(2)
@@ -78,14 +100,15 @@ class RebalanceTests(MoveCase):
             "the Lease has a holder", fieldSelector="metadata.name=forestall-rebalance")
         fixture.lab.kubectl("-n", "forestall", "rollout", "status", "--timeout=60s",
                             "deployment/forestall-rebalance")
-        selector = ("-l", "app.kubernetes.io/name=forestall-rebalance")
 
         def logs() -> str:
-            return fixture.lab.kubectl("-n", "forestall", "logs", *selector, "--prefix")
+            return fixture.lab.kubectl("-n", "forestall", "logs", "-l", f"{NAME}={LEASE_NAME}",
+                                       "--prefix")
         self.wait_for(lambda: re.search(r"\bplan\b.*evictions=0", logs()), "a plan")
         leaders = re.findall(r"state=leads", logs())
         self.assertEqual(len(leaders), 1, logs())
         report("holder of the Lease", lease["spec"]["holderIdentity"])
+        self.check_pages()
         fixture.lab.kubectl("-n", "forestall", "scale", "--replicas=0",
                             "deployment/forestall-rebalance")
         fixture.lab.api.wait(

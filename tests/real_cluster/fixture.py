@@ -236,6 +236,24 @@ def agent_pod() -> dict:
     return lab.api.wait(AGENTS, lambda _, pod: is_ready(pod), "an agent is ready")
 
 
+@contextlib.contextmanager
+def ended_processes(pod: dict):
+    """After the block the processes of the pod end. The API shows a forced deletion before, and
+    their memory would count in the next test."""
+    with contextlib.ExitStack() as files:
+        pidfds = []
+        for status in pod["status"].get("containerStatuses") or []:
+            pids = container_pids(pod, status["name"]) if status.get("containerID") else []
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    pidfds.append(os.pidfd_open(pid))
+                    files.callback(os.close, pidfds[-1])
+        yield
+        for each in pidfds:
+            if not select.select([each], [], [], PATIENCE)[0]:
+                raise LabError(f"not within {PATIENCE} s: {pod['metadata']['name']} ends")
+
+
 def wait_for_usage(name: str, size: int) -> None:
     """Waits until the kubelet's statistics of the pod have this size."""
     deadline = time.monotonic() + PATIENCE
@@ -271,12 +289,13 @@ class ClusterCase(unittest.TestCase):
         # Not that of the pod: it may be too old for an API server that was started again.
         version = lab.api.get(pods)["metadata"]["resourceVersion"]
         try:
-            lab.api.get(f"{pods}/{name}")
+            pod = lab.api.get(f"{pods}/{name}")
         except LabError:  # evicted by the test
             return
-        lab.api.call("DELETE", f"{pods}/{name}", body)
-        lab.api.wait(pods, lambda event, _: event == "DELETED", f"{name} is gone",
-                     fieldSelector=f"metadata.name={name}", resourceVersion=version)
+        with ended_processes(pod):
+            lab.api.call("DELETE", f"{pods}/{name}", body)
+            lab.api.wait(pods, lambda event, _: event == "DELETED", f"{name} is gone",
+                         fieldSelector=f"metadata.name={name}", resourceVersion=version)
 
     def pods_of_agent(self) -> dict:
         """What the agent has of the pods. Not by kubectl, so that it needs no API server."""

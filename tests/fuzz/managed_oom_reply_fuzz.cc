@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as what PID 1's socket or the manager of a user sends: the pieces in which they come
-// change no message, and a message is refused, or its elements have paths and limits within their
-// bounds.
+// Any bytes as what PID 1's socket sends: the pieces in which they come change no message, and a
+// message is refused, or its elements have paths and limits within their bounds.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,7 +9,6 @@
 
 #include "clients/varlink_messages.h"
 #include "intake/managed_oom_reply.h"
-#include "intake/managed_oom_report.h"
 #include "require.h"
 
 namespace forestall {
@@ -37,9 +35,12 @@ std::vector<std::string> messages_of(std::string_view bytes, std::size_t piece, 
   return all;
 }
 
-void check(const std::vector<rulesets::ManagedOomElement>& elements) {
+void read(const std::string& message) {
+  require(message.size() <= kMessageMax && message.find('\0') == std::string::npos);
+  const auto reply = intake::read_managed_oom_reply(message);
+  if (!reply) return require(!reply.error().text().empty());
   rulesets::ManagedOomRules rules;
-  for (const rulesets::ManagedOomElement& each : elements) {
+  for (const rulesets::ManagedOomElement& each : reply->elements) {
     require(each.path.starts_with('/'));
     require(each.path.size() == 1 || !each.path.ends_with('/'));
     rules.apply(each, {});
@@ -48,16 +49,6 @@ void check(const std::vector<rulesets::ManagedOomElement>& elements) {
     require(rule.limit_permyriad >= 0 && rule.limit_permyriad <= 10000);
     require(rule.duration.count() >= 0);
   }
-}
-
-void read(const std::string& message) {
-  require(message.size() <= kMessageMax && message.find('\0') == std::string::npos);
-  const auto reply = intake::read_managed_oom_reply(message);
-  const auto report = intake::read_managed_oom_report(message);
-  require(reply || !reply.error().text().empty());
-  require(report || !report.error().text().empty());
-  if (reply) check(reply->elements);
-  if (report) check(report->elements);
 }
 
 }  // namespace

@@ -36,8 +36,6 @@ struct ProbedHost {
   kernel::SettingRecords frozen_records{};  // nor is a cgroup frozen
   kernel::SettingRecords min_records{};     // nor is memory.min set
   kernel::SettingRecords low_records{};     // nor memory.low
-  // Of systemd-oomd.socket, which systemd passes to systemd-oomd.service only; else invalid.
-  UniqueFd managed_oom_socket{};
 
   [[nodiscard]] bool in_use(Feature feature) const;
   [[nodiscard]] FeatureSet usable() const;

@@ -44,12 +44,10 @@ void note_unkept(const Error& problem) {
              printable(problem.text()));
 }
 
-// Takes what the service manager has passed.
 // A guard that the service manager has kept ends if this agent does not follow it: it would stay as
 // long as this process has its descriptors.
 void keep_guard(const Options& options, agent::ProbedHost& host) {
   auto descriptors = kernel::FdStore::inherit();
-  host.managed_oom_socket = descriptors->take_listener("systemd-oomd.socket");
   if (options.keep_guard == "systemd") {
     host.guard_store = std::move(descriptors);
     return;

@@ -2,7 +2,6 @@
 #include "daemon/daemon.h"
 
 #include <signal.h>
-#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -112,45 +111,20 @@ void send_killed_signals(DaemonParts& parts, bool on, exports::Log& log) {
       std::make_unique<SignallingMarker>(*parts.marker, *parts.killed_signals);
 }
 
-// Null: managers of users cannot report.
-std::unique_ptr<UserManagedOom> managed_oom_of_users(agent::ProbedHost& host, exports::Log& log) {
-  const auto none = [&](const std::string& problem) {
-    log.write(LogLevel::warning, LogLine("managed-oom-user").field("problem", problem));
-    return nullptr;
-  };
-  if (!host.managed_oom_socket) {
-    return none(
-        "systemd-oomd.socket passed no socket: ManagedOOM properties of users' units have "
-        "no effect");
-  }
-  auto users =
-      UserManagedOom::start(log, std::move(host.managed_oom_socket),
-                            [&tree = host.tree](const std::string& cgroup) -> std::optional<uid_t> {
-                              const auto directory = tree.open(cgroup);
-                              struct stat found {};
-                              if (!directory || ::fstat(directory->fd(), &found) != 0)
-                                return std::nullopt;
-                              return found.st_uid;
-                            });
-  return users ? std::move(*users) : none(users.error().text());
-}
-
 // PID 1 accepts the subscription of one unit only; all others read the properties over D-Bus.
 std::unique_ptr<ManagedOomSource> managed_oom_source(const Clock& clock,
                                                      const intake::LoadedConfig& loaded,
-                                                     agent::ProbedHost& host, exports::Log& log) {
+                                                     const agent::ProbedHost& host) {
   const auto own = host.tree.path_of(::getpid());
   if (!loaded.managed_oom_by_dbus && own && is_systemd_oomd(*own)) {
-    return std::make_unique<VarlinkManagedOom>(clock, VarlinkManagedOom::sockets_of_systemd(),
-                                               VarlinkManagedOom::kReplyTimeout,
-                                               managed_oom_of_users(host, log));
+    return std::make_unique<VarlinkManagedOom>(clock, VarlinkManagedOom::sockets_of_systemd());
   }
   return std::make_unique<DbusManagedOom>("");
 }
 
 // Follows systemd's properties, if the thread can be started and the host has what the rules need.
 void watch_managed_oom(DaemonParts& parts, const intake::LoadedConfig& loaded,
-                       agent::ProbedHost& host, exports::Log& log) {
+                       const agent::ProbedHost& host, exports::Log& log) {
   if (!loaded.managed_oom) return;
   const auto refuse = [&](const std::string& problem) {
     log.write(LogLevel::error, LogLine("no-managed-oom").field("problem", problem));
@@ -163,7 +137,7 @@ void watch_managed_oom(DaemonParts& parts, const intake::LoadedConfig& loaded,
   });
   if (!marker) return refuse(marker.error().text());
   auto watch =
-      ManagedOomWatch::start(log, parts.clock, managed_oom_source(parts.clock, loaded, host, log));
+      ManagedOomWatch::start(log, parts.clock, managed_oom_source(parts.clock, loaded, host));
   if (!watch) return refuse(watch.error().text());
   parts.marker = std::move(*marker);
   parts.managed_oom = std::move(*watch);

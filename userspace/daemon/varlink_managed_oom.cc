@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/epoll.h>
 
 #include "base/parse.h"
 #include "base/printable.h"
@@ -22,12 +21,7 @@ std::vector<std::string> VarlinkManagedOom::sockets_of_systemd() {
 
 Result<void> VarlinkManagedOom::connect() {
   subscription_.reset();
-  auto subscription = TRY(clients::VarlinkSubscription::start(sockets_, kSubscribe));
-  poll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-  if (!poll_) return errno_error("epoll_create1", "managedOOM");
-  TRY(watch_fd(poll_, subscription.fd()));
-  if (users_) TRY(watch_fd(poll_, users_->fd()));
-  subscription_ = std::move(subscription);
+  subscription_ = TRY(clients::VarlinkSubscription::start(sockets_, kSubscribe));
   connected_ = clock_.now();
   replied_ = false;
   has_changes_ = false;
@@ -49,7 +43,6 @@ Result<void> VarlinkManagedOom::process() {
   if (!replied_ && clock_.now() >= connected_ + reply_timeout_) {
     return error("PID 1 does not reply to the subscription");
   }
-  if (users_) users_->process();
   return {};
 }
 
@@ -81,14 +74,11 @@ std::optional<MonotonicTime> VarlinkManagedOom::ready_by() const {
 
 Result<void> VarlinkManagedOom::refresh(bool, const std::function<bool()>&) {
   has_changes_ = false;
-  if (users_) users_->refresh();
   return {};
 }
 
-// PID 1's last: they hold for a cgroup that a user has reported, too.
 std::vector<ReportedElement> VarlinkManagedOom::elements() const {
   std::vector<ReportedElement> found;
-  if (users_) found = users_->elements();
   for (const auto& [key, element] : known_) found.push_back({printable(element.path), element});
   return found;
 }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ManagedOOM properties of systemd's units by a subscription at PID 1, which accepts
-// systemd-oomd.service only. PID 1 sends all of them first, and later each change. Those of users'
-// units come from the managers of users (user_managed_oom.h).
+// systemd-oomd.service only. PID 1 sends all of them first, and later each change.
 #pragma once
 
 #include <cstddef>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,7 +13,6 @@
 
 #include "clients/varlink_subscription.h"
 #include "daemon/managed_oom_source.h"
-#include "daemon/user_managed_oom.h"
 #include "intake/managed_oom_reply.h"
 
 namespace forestall::daemon {
@@ -31,28 +28,21 @@ class VarlinkManagedOom final : public ManagedOomSource {
   // systemd 255 and later, then 254 and before. A systemd that was upgraded keeps its socket.
   [[nodiscard]] static std::vector<std::string> sockets_of_systemd();
 
-  // `clock` outlives it. `users` null: managers of users cannot report.
+  // `clock` outlives it.
   VarlinkManagedOom(const Clock& clock, std::vector<std::string> sockets,
-                    Duration reply_timeout = kReplyTimeout,
-                    std::unique_ptr<UserManagedOom> users = nullptr)
-      : clock_(clock),
-        sockets_(std::move(sockets)),
-        reply_timeout_(reply_timeout),
-        users_(std::move(users)) {}
+                    Duration reply_timeout = kReplyTimeout)
+      : clock_(clock), sockets_(std::move(sockets)), reply_timeout_(reply_timeout) {}
 
   [[nodiscard]] std::string_view name() const override { return "varlink"; }
   [[nodiscard]] bool is_connected() const override { return subscription_.has_value(); }
   [[nodiscard]] Result<void> connect() override;
   void disconnect() override { subscription_.reset(); }
-  // What users have reported stays: they report it once.
   void forget() override { known_.clear(); }
-  [[nodiscard]] int fd() const override { return poll_.get(); }
+  [[nodiscard]] int fd() const override { return subscription_->fd(); }
   [[nodiscard]] short events() const override;
   [[nodiscard]] Result<void> process() override;
   [[nodiscard]] std::optional<MonotonicTime> ready_by() const override;
-  [[nodiscard]] bool has_changes() const override {
-    return has_changes_ || (users_ && users_->has_changes());
-  }
+  [[nodiscard]] bool has_changes() const override { return has_changes_; }
   [[nodiscard]] Result<void> refresh(bool all, const std::function<bool()>& stopping) override;
   [[nodiscard]] std::vector<ReportedElement> elements() const override;
   [[nodiscard]] std::vector<std::string> problems() const override;
@@ -65,8 +55,6 @@ class VarlinkManagedOom final : public ManagedOomSource {
   const Clock& clock_;
   const std::vector<std::string> sockets_;
   const Duration reply_timeout_;
-  const std::unique_ptr<UserManagedOom> users_;
-  UniqueFd poll_;  // of the subscription and of users
   std::optional<clients::VarlinkSubscription> subscription_;
   MonotonicTime connected_{};
   bool replied_ = false;      // since connect()

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "base/printable.h"
@@ -37,9 +36,7 @@ std::unique_ptr<FdStore> FdStore::inherit() {
   const int count = sd_listen_fds_with_names(/*unset_environment=*/1, &names);
   for (int i = 0; i < count; ++i) {
     UniqueFd passed(SD_LISTEN_FDS_START + i);
-    if (is_listening(passed.get())) {
-      store->listeners_.push_back({names[i], std::move(passed)});
-    } else {
+    if (!is_listening(passed.get())) {
       if (std::string_view(names[i]) == kTurnObject) store->turn_ = duplicate_of(passed);
       store->passed_.push_back({names[i], std::move(passed)});
       store->names_.insert(names[i]);
@@ -48,11 +45,6 @@ std::unique_ptr<FdStore> FdStore::inherit() {
   }
   std::free(static_cast<void*>(names));
   return store;
-}
-
-UniqueFd FdStore::take_listener(std::string_view unit) {
-  const auto found = std::ranges::find(listeners_, unit, &KeptObject::name);
-  return found == listeners_.end() ? UniqueFd() : std::move(found->fd);
 }
 
 Result<std::vector<KeptObject>> FdStore::kept() {

@@ -7,7 +7,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,15 +17,12 @@ namespace forestall::kernel {
 
 class FdStore final : public GuardStore {
  public:
-  // With the descriptors that this process was started with; listening sockets, which are of the
-  // unit's socket units, are for take_listener(). Takes all out of the environment, so a later call
-  // has none.
+  // With the descriptors that this process was started with, except listening sockets: those are of
+  // the unit's socket units. Takes all out of the environment, so a later call has none.
   static std::unique_ptr<FdStore> inherit();
 
   // Whether the service manager has passed any.
   [[nodiscard]] bool empty() const { return passed_.empty(); }
-  // The listening socket of the socket unit of that name, once; invalid: none was passed.
-  [[nodiscard]] UniqueFd take_listener(std::string_view unit);
   // REQUIRES: no call before.
   [[nodiscard]] Result<std::vector<KeptObject>> kept() override;
   // The service manager takes it later, and refuses it if FileDescriptorStoreMax= does not permit
@@ -39,7 +35,6 @@ class FdStore final : public GuardStore {
  private:
   FdStore() = default;
   std::vector<KeptObject> passed_;
-  std::vector<KeptObject> listeners_;
   std::set<std::string> names_;  // what the service manager has
   UniqueFd turn_;                // of its own: kept() gives the one that was passed away
 };

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +18,6 @@
 #include "messages/json.h"
 #include "support/agent_run.h"
 #include "support/temp_tree.h"
-#include "support/user_reporter.h"
 #include "support/zram_swap.h"
 
 namespace forestall::vm {
@@ -322,24 +320,6 @@ TEST_F(ManagedOomAsUnit, HasTheRulesOfDBusAndFollowsPid1) {
   ASSERT_TRUE(runs("systemctl stop second.service"));
   expect_rules({});
   ASSERT_TRUE(runs("systemctl stop first.service"));
-}
-
-// systemd passes the socket of systemd-oomd.socket. The cgroups are those of a user.
-TEST_F(ManagedOomAsUnit, AUserReportsOwnCgroups) {
-  constexpr uid_t kUser = 61001;
-  const std::string own = "/forestall-user.slice";
-  std::filesystem::create_directory("/sys/fs/cgroup" + own);
-  ASSERT_EQ(::chown(("/sys/fs/cgroup" + own).c_str(), kUser, kUser), 0);
-  const std::string socket = "/run/systemd/oom/io.system.ManagedOOM";
-  const test::UserReporter manager(socket, kUser);
-  manager.report(test::UserReporter::pressure_of(own, "kill", 429496729));
-  EXPECT_THAT(wait_rules(kRunDirectory, {own + " 1000"}), ElementsAre(own + " 1000"));
-  manager.report(test::UserReporter::pressure_of("/system.slice", "kill", 0));
-  EXPECT_EQ(manager.reply(), "") << "the cgroup is root's";
-  const test::UserReporter again(socket, kUser);
-  again.report(test::UserReporter::pressure_of(own, "auto", 0));
-  EXPECT_THAT(wait_rules(kRunDirectory, {}), IsEmpty());
-  std::filesystem::remove("/sys/fs/cgroup" + own);
 }
 
 TEST_F(ManagedOomAsUnit, KillsByPressure) {

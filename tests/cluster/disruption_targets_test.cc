@@ -128,12 +128,23 @@ TEST_F(DisruptionTargetsTest, AreSetOnceAndAtOnceIfTheClockIsSet) {
 
 TEST_F(DisruptionTargetsTest, EndIfThePodIsGoneOrAnotherOne) {
   EXPECT_EQ(play(200, version("1", "30")), "GET /version");
+  constexpr const char* kOtherPod =
+      R"({"kind":"Status","message":"Precondition failed: UID in precondition: u"})";
   for (const int code : {404, 409, 422, 403}) {
     targets_.add(killed("u"), now_);
     EXPECT_EQ(play(code, "of a proxy"), kStatus);
-    EXPECT_EQ(play(code, R"({"kind":"Status"})"), kStatus) << code;
+    EXPECT_EQ(play(code, kOtherPod), kStatus) << code;
     EXPECT_EQ(play(200), "") << code;
   }
+}
+
+// The kubelet writes the status at the same time.
+TEST_F(DisruptionTargetsTest, AreSentAgainAfterAConflict) {
+  EXPECT_EQ(play(200, version("1", "30")), "GET /version");
+  targets_.add(killed("u"), now_);
+  EXPECT_EQ(play(409, R"({"kind":"Status","reason":"Conflict"})"), kStatus);
+  EXPECT_EQ(play(200), kStatus);
+  EXPECT_EQ(play(200), "");
 }
 
 TEST_F(DisruptionTargetsTest, AreSentAgainForHalfAMinute) {

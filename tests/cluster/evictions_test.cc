@@ -286,10 +286,13 @@ TEST(Evictions, RepeatA401OnceAtOnceBecauseTheTokenIsReadAgain) {
 
 TEST(Evictions, ReportWhatIsForbidden) {
   Play play;
+  EXPECT_THAT(Play().run({{403, "<html>no</html>"}, {422, ""}, {201}}),
+              ElementsAre("0 POST", "400 POST", "1200 POST", "evicted"))
+      << "of a proxy";
   EXPECT_THAT(play.run({{403, R"({"kind":"Status","message":"pods \"web-0\" is forbidden"})"}}),
               ElementsAre("0 POST", "refused"));
   EXPECT_EQ(play.evictions.problem(), "403: pods \"web-0\" is forbidden");
-  EXPECT_THAT(Play().run({{422}}), ElementsAre("0 POST", "refused"));
+  EXPECT_THAT(Play().run({{422, R"({"kind":"Status"})"}}), ElementsAre("0 POST", "refused"));
 }
 
 TEST(Evictions, BackOffAfterGarbage) {

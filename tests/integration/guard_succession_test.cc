@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +24,7 @@
 #include "kernel/guard_succession.h"
 #include "kernel/mapped_array.h"
 #include "kernel/pin_directory.h"
+#include "kernel/process_ref.h"
 #include "scratch_bpffs.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
@@ -275,6 +275,28 @@ TEST_F(GuardSuccession, AnAgentWithoutAGuardEndsTheFormerOne) {
   EXPECT_TRUE(leak.alive());
 }
 
+// Two agents with run directories of their own, and the same place.
+TEST_F(GuardSuccession, TheGuardOfAnAgentThatRunsStays) {
+  const auto guard = load();
+  Child agent([] { return ::pause(); });
+  const UniqueFd fd(bpf_obj_get((bpffs_.pins() + "/guard-turn").c_str()));
+  const auto turn = kernel::MappedArray<abi_guard_turn>::map(fd.get(), 1, "guard_turn");
+  const auto process = kernel::read_process_id(agent.pid());
+  ASSERT_TRUE(turn.ok() && process.ok());
+  turn->data()->agent = static_cast<__u32>(agent.pid());
+  turn->data()->agent_start = process->start_ticks;
+  const auto names = bpffs_.names();
+  const auto dropped = kernel::drop_former_guards(*pins_);
+  ASSERT_FALSE(dropped.ok());
+  EXPECT_THAT(dropped.error().text(), HasSubstr("which runs; set another --keep-guard"));
+  EXPECT_EQ(bpffs_.names(), names);
+  EXPECT_TRUE(guard->take_over(SystemClock().now())) << "it has the turn still";
+  ASSERT_EQ(::kill(agent.pid(), SIGKILL), 0);
+  ASSERT_TRUE(agent.wait_exit());
+  static_cast<void>(agent.reap());
+  EXPECT_TRUE(kernel::drop_former_guards(*pins_).ok());
+}
+
 // A map of another build: its size differs.
 TEST_F(GuardSuccession, ATurnOfAnotherLayoutIsRemovedUnread) {
   const UniqueFd turn(bpf_map_create(BPF_MAP_TYPE_ARRAY, "guard_turn", 4, 64, 1, nullptr));
@@ -454,36 +476,6 @@ TEST_F(GuardSuccession, TheNextAgentIsNotSignalled) {
   });
   ASSERT_TRUE(agent.wait_exit());
   EXPECT_EQ(agent.reap(), 0);
-}
-
-TEST_F(GuardSuccession, ADirectoryThatOthersMayWriteIsRefused) {
-  ASSERT_EQ(::chmod(bpffs_.pins().c_str(), 0770), 0);
-  const auto pins = PinDirectory::open(bpffs_.pins());
-  ASSERT_FALSE(pins.ok());
-  EXPECT_THAT(pins.error().text(), HasSubstr("has mode 0770: other users can write to it"));
-}
-
-TEST_F(GuardSuccession, ADirectoryOfAnotherUserIsRefused) {
-  ASSERT_EQ(::chown(bpffs_.pins().c_str(), 12345, 0), 0);
-  const auto pins = PinDirectory::open(bpffs_.pins());
-  ASSERT_FALSE(pins.ok());
-  EXPECT_THAT(pins.error().text(), HasSubstr("belongs to uid 12345"));
-}
-
-TEST_F(GuardSuccession, ADirectoryOutsideOfABpffsIsRefused) {
-  const TempTree place{{"pins/", ""}};
-  const auto pins = PinDirectory::open(place / "pins");
-  ASSERT_FALSE(pins.ok());
-  EXPECT_THAT(pins.error().text(), HasSubstr("is not on a bpffs"));
-}
-
-TEST_F(GuardSuccession, ASymbolicLinkIsRefused) {
-  const TempTree place;
-  const std::string link = place / "link";
-  ASSERT_EQ(::symlink(bpffs_.pins().c_str(), link.c_str()), 0);
-  const auto pins = PinDirectory::open(link);
-  ASSERT_FALSE(pins.ok());
-  EXPECT_THAT(pins.error().text(), HasSubstr("is a symbolic link or not a directory"));
 }
 
 // The guard works without the directory, and leaves what is in it.

@@ -42,7 +42,7 @@ ANNOTATIONS = {
     "scheduler.alpha.kubernetes.io/critical-pod": "", "filler": "x" * 200_000,
 }
 # Connections that are held open, a multiple of what the agent accepts at once.
-HELD = 100
+HELD = 400
 # timeoutSeconds of the probes in the manifests.
 PROBE_SECONDS = 1
 PROBES = 50

@@ -53,6 +53,7 @@ class SoftTests(ClusterCase):
         self.assertTrue(select.select([pidfd], [], [], POD_GRACE)[0], "not killed")
         seconds = time.monotonic() - begun
         report("soft eviction: from the deletion to the kill", f"{seconds:.1f} s")
+        self.assertGreater(seconds, GRACE_MAX - 1, "the pod has less than its grace")
         self.assertLess(seconds, POD_GRACE / 2, "the kubelet's, not the agent's")
         ended = fixture.lab.api.wait(
             PODS, lambda event, _: event == "DELETED", f"{name} is deleted",

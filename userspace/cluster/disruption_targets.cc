@@ -8,6 +8,7 @@
 
 #include "base/parse.h"
 #include "cluster/cluster_event.h"
+#include "cluster/eviction_request.h"
 #include "kubernetes/api_status.h"
 #include "kubernetes/url.h"
 #include "text/json_value.h"
@@ -120,10 +121,11 @@ void DisruptionTargets::answered(std::string_view key, const kubernetes::Respons
       std::ranges::find_if(waiting_, [key](const Waiting& each) { return each.pod.uid == key; });
   if (found == waiting_.end()) return;
   found->sent = false;
-  // 404: the pod is gone; 409 and 422: another pod has the name, and conflicts of versions do not
-  // occur, because the patch names none. An answer without a Status may be of a proxy.
-  const bool is_over =
-      accepted || (status.is_object && code >= 400 && code < 500 && code != 401 && code != 429);
+  // 404: the pod is gone; 422: another pod has the name. A 409 without another pod is of a
+  // concurrent change. An answer without a Status may be of a proxy.
+  const bool is_final = code >= 400 && code < 500 && code != 401 && code != 429 &&
+                        (code != 409 || is_of_other_pod(status));
+  const bool is_over = accepted || (status.is_object && is_final);
   if (is_over) return end(key);
   found->not_before = now + found->backoff.next(chance_());
 }

@@ -103,8 +103,9 @@ Result<bool> is_evicted(std::string_view pod, const std::string& uid) {
 
 // Two layers of the API server check it, in different words.
 bool is_of_other_pod(const kubernetes::ApiStatus& status) {
-  return status.code == 409 && (contains(status.message, "UID in precondition") ||
-                                contains(status.message, "UID in the precondition"));
+  return status.is_object && status.code == 409 &&
+         (contains(status.message, "UID in precondition") ||
+          contains(status.message, "UID in the precondition"));
 }
 
 bool is_of_no_pod(const kubernetes::ApiStatus& status, std::string_view pod_namespace,

@@ -108,7 +108,10 @@ void Evictions::refused(Waiting& waiting, const kubernetes::ApiStatus& status,
   // Other conflicts are of a concurrent change, and are tried again: for the same UID only.
   if (is_of_other_pod(status)) return end(uid, EvictionEnd::another_pod);
   if (is_of_budget(status)) return refused_by_budget(waiting, now);
-  if (status.code == 403 || status.code == 422) return end(uid, EvictionEnd::refused);
+  // Without a Status it may be a proxy's, for a while only.
+  if (status.is_object && (status.code == 403 || status.code == 422)) {
+    return end(uid, EvictionEnd::refused);
+  }
   const bool other_version = is_of_other_version(status);
   // Several requests of the same version may be refused; the first one changes it.
   const bool changes = other_version && waiting.old_version == old_version_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "base/parse.h"
 #include "bpf/abi/guard.h"
@@ -18,31 +19,37 @@ constexpr std::string_view kTurn = "turn";
 // Objects that hold a guard's programs, besides the map of its clocks.
 constexpr std::array<std::string_view, 3> kLinks{"memcg-reclaim", "direct-reclaim", "charges"};
 
-// A turn that cannot be read is that of a build whose guards end only with their objects.
-Result<void> end_turn_of(const GuardStore& store, const std::vector<std::string>& names) {
-  const UniqueFd turn = store.turn();
-  if (!turn || !is_guard_object(kTurnObject, turn.get()) || !is_readable_turn(turn.get())) {
-    return {};
-  }
+// Invalid: there is none, or it is that of a build whose guards end only with their objects.
+UniqueFd readable_turn(const GuardStore& store) {
+  UniqueFd turn = store.turn();
+  const bool readable =
+      turn && is_guard_object(kTurnObject, turn.get()) && is_readable_turn(turn.get());
+  return readable ? std::move(turn) : UniqueFd();
+}
+
+// The number of the last guard.
+std::uint32_t last_of(const std::vector<std::string>& names) {
   std::uint32_t last = 0;
   for (const std::string& name : names) {
     if (const auto object = parse_guard_object(name)) last = std::max(last, object->number);
   }
-  return end_turn(turn.get(), last);
+  return last;
 }
 
 }  // namespace
 
 Result<std::size_t> drop_former_guards(GuardStore& store) {
   const std::vector<std::string> names = TRY(store.names());
-  const auto turn_ended = end_turn_of(store, names);
+  const UniqueFd turn = readable_turn(store);
+  if (turn) TRY(require_no_agent(turn.get()));
+  const auto ended = turn ? end_turn(turn.get(), last_of(names)) : Result<void>();
   std::size_t dropped = 0;
   for (const std::string& name : names) {
     if (!parse_guard_object(name)) continue;
     TRY(store.drop(name));
     ++dropped;
   }
-  TRY(turn_ended);
+  TRY(ended);
   return dropped;
 }
 

@@ -54,7 +54,8 @@ class GuardStore {
 
 // Ends former guards: drops everything under the name of a guard's object, also if kept() refuses
 // the store or was called before. No list of these guards fires from the start of the call on: a
-// service manager may be slow to drop them. Returns how many objects that were.
+// service manager may be slow to drop them. Returns how many objects that were. EBUSY: they are of
+// an agent that runs, and stay.
 [[nodiscard]] Result<std::size_t> drop_former_guards(GuardStore& store);
 
 // The kind of a descriptor, from the name that procfs shows: "bpf-map", "bpf_link"; empty: it is

@@ -2,12 +2,16 @@
 #include "kernel/guard_turn.h"
 
 #include <bpf/bpf.h>
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "bpf/abi/guard.h"
 #include "kernel/guard_store.h"
 #include "kernel/mapped_array.h"
+#include "kernel/process_ref.h"
 
 namespace forestall::kernel {
 
@@ -24,6 +28,20 @@ bool is_readable_turn(int fd) {
   return info && info->type == BPF_MAP_TYPE_ARRAY && info->key_size == sizeof(__u32) &&
          info->value_size == sizeof(abi_guard_turn) && info->max_entries == 1 &&
          (info->map_flags & BPF_F_MMAPABLE) != 0;
+}
+
+Result<void> require_no_agent(int fd) {
+  const auto turn = TRY(MappedArray<abi_guard_turn>::map(fd, 1, "BPF map guard_turn"));
+  const abi_guard_turn& found = *turn.data();
+  const ProcessId agents[] = {{static_cast<pid_t>(found.agent), found.agent_start},
+                              {static_cast<pid_t>(found.last_agent), found.last_agent_start}};
+  for (const ProcessId& agent : agents) {
+    if (agent.pid == 0 || agent.pid == ::getpid() || !is_running(agent)) continue;
+    return Error{EBUSY, fmt::format("the guard there is of the agent with pid {}, which runs; set "
+                                    "another --keep-guard",
+                                    agent.pid)};
+  }
+  return {};
 }
 
 // Programs count crossings in the same word meanwhile.

@@ -22,6 +22,9 @@ namespace forestall::kernel {
 // Whether this build can read the map. A later build may have another layout.
 [[nodiscard]] bool is_readable_turn(int fd);
 
+// EBUSY: an agent other than this process runs that uses the turn. REQUIRES: is_readable_turn(fd).
+[[nodiscard]] Result<void> require_no_agent(int fd);
+
 // From now on no guard up to the holder or up to `last` fires, and a kill of theirs that is not
 // over ends. REQUIRES: is_readable_turn(fd).
 [[nodiscard]] Result<void> end_turn(int fd, std::uint32_t last);

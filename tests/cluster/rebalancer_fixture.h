@@ -206,7 +206,7 @@ class ClusterWithPods {
       if (!pods_.contains(name)) return json_answer(404, "{}");
       return json_answer(200, R"({"metadata":{"uid":"uid-)" + name + "\"}}");
     }
-    if (is("/events")) return json_answer(event_code_, "{}");
+    if (is("/events")) return json_answer(event_code_, R"({"kind":"Status"})");
     if (request.method != "GET") return json_answer(201, "{}");
     if (is("/policy/v1/")) return json_answer(404, "{}");
     if (is("watch=1")) return watch(request);

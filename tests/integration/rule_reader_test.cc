@@ -113,19 +113,27 @@ TEST(RuleSampleReader, ReadsWhetherACandidateHasProcesses) {
   EXPECT_EQ(read.find(empty)->populated, false);
 }
 
-// A tenant with a huge tree is one candidate, and does not push others out of the observation.
-TEST(RuleSampleReader, ATreeThatIsTooLargeIsOneCandidate) {
+// A tenant with a huge tree is one candidate, and neither its siblings nor their parent are.
+TEST(RuleSampleReader, OnlyThePartThatIsTooLargeIsOneCandidate) {
   const auto tree = kernel::CgroupTree::discover();
   ASSERT_TRUE(tree.ok());
   ScratchCgroup scratch;
   for (std::size_t i = 0; i <= sources::RuleSampleReader::kDescendantsMax; ++i) {
     scratch.child("many/c" + std::to_string(i));
   }
+  scratch.child("calm/part");
   sources::RuleSampleReader reader(*tree);
   const auto read = reader.read({}, kills_below(scratch.path(), true));
-  ASSERT_NE(read.find(scratch.path()), nullptr);
-  EXPECT_EQ(read.find(scratch.path())->oom_group, true);
-  EXPECT_TRUE(read.children(*read.find(scratch.path())).empty());
+  const rulesets::Cgroup* many = read.find(scratch.path() + "/many");
+  ASSERT_NE(many, nullptr);
+  EXPECT_EQ(many->oom_group, true);
+  EXPECT_TRUE(read.children(*many).empty());
+  // Their siblings are candidates of their own.
+  const rulesets::Cgroup* top = read.find(scratch.path());
+  ASSERT_NE(top, nullptr);
+  EXPECT_NE(top->oom_group, true);
+  EXPECT_EQ(read.children(*top).size(), 2U);
+  EXPECT_NE(read.find(scratch.path() + "/calm/part"), nullptr);
 }
 
 // The owner of a cgroup may set user.*, and must not rank others before it.

@@ -338,28 +338,50 @@ class RuleSampling {
     }
   }
 
-  void descend(const std::string& top, Items items) {
+  // All of the subtree, from the top; nothing: it has more descendants than are read.
+  std::optional<std::vector<std::string>> subtree(const std::string& top) {
     std::vector<std::string> found{top};
     for (std::size_t i = 0; i < found.size(); ++i) {
       for (const std::string& name : children_of(found[i])) {
         found.push_back(child_path(found[i], name));
       }
-      if (found.size() > RuleSampleReader::kDescendantsMax + 1) {
-        if (top == "/") return descend_below_root(items);
-        wanted_[top].whole = true;
-        return;
-      }
+      if (found.size() > RuleSampleReader::kDescendantsMax + 1) return std::nullopt;
     }
-    for (const std::string& path : found) static_cast<void>(request(path, items));
+    return found;
   }
 
-  // The root is no candidate. Each cgroup below it has as many descendants of its own.
-  void descend_below_root(Items items) {
-    const std::vector<std::string> names = children_of("/");
-    for (const std::string& name : names) {
-      const std::string child = child_path("/", name);
-      if (request(child, items) != nullptr) descend(child, items);
+  // Many descendants of one cgroup must not make its siblings parts of a candidate: only the
+  // smallest cgroup that has them is a candidate as a whole. Large ones come last, because they may
+  // use up what is left of the limit.
+  void descend(const std::string& top, Items items) {
+    std::vector<std::string> large;
+    if (!add_subtree(top, items)) large.push_back(top);
+    for (std::size_t i = 0; i < large.size(); ++i) {
+      const std::string path = large[i];
+      const std::vector<std::string> names = children_of(path);
+      const bool is_root = path == "/";
+      if (!is_root && (i >= RuleSampleReader::kLargeMax || !has_room_for(names.size()))) {
+        wanted_[path].whole = true;
+        continue;
+      }
+      for (const std::string& name : names) {
+        const std::string child = child_path(path, name);
+        if (request(child, items) != nullptr && !add_subtree(child, items)) large.push_back(child);
+      }
     }
+  }
+
+  [[nodiscard]] bool has_room_for(std::size_t more) const {
+    return more <= RuleSampleReader::kDescendantsMax &&
+           wanted_.size() + more <= RuleReader::kCgroupsMax;
+  }
+
+  // False: it is too large.
+  bool add_subtree(const std::string& top, Items items) {
+    const auto found = subtree(top);
+    if (!found || wanted_.size() + found->size() > RuleReader::kCgroupsMax) return false;
+    for (const std::string& path : *found) static_cast<void>(request(path, items));
+    return true;
   }
 
   // Protection is shared among siblings: memory.min and memory.low of all of them count, up to the

@@ -235,8 +235,23 @@ TEST(ListWatch, RepeatsA401OnceAtOnceBecauseTheTokenIsReadAgain) {
               ElementsAre("0 watch 10", "0 watch 10", "400 watch 10", "1200 watch 10"));
 }
 
-TEST(ListWatch, BacksOffAfterEachRefusal) {
-  for (const int code : {403, 404, 500, 502, 301, 204}) {
+// Else the copy would be that of the last list, and become older.
+TEST(ListWatch, ListsAgainIfTheWatchIsRefused) {
+  for (const int code : {403, 404, 405, 422}) {
+    Play play;
+    EXPECT_THAT(play.requests({kListed.front(), refused(code), ok(list({"b"}, 20)), refused(code),
+                               ok(list({"c"}, 30)), refused(code)}),
+                ElementsAre("0 list 0", "0 watch 10", "400 list 10", "400 watch 20", "1200 list 20",
+                            "1200 watch 30", "2800 list 30"))
+        << code;
+    EXPECT_EQ(play.watch.state().lists, 4U);
+    EXPECT_THAT(play.sink.log, ElementsAre("begin", "listed a", "end", "begin", "listed b", "end",
+                                           "begin", "listed c", "end"));
+  }
+}
+
+TEST(ListWatch, WatchesAgainIfTheServerIsOverloadedOrFails) {
+  for (const int code : {429, 408, 500, 502, 503, 301, 204}) {
     EXPECT_THAT(after_list({refused(code), refused(code), ok("", seconds(9)), refused(code)}),
                 ElementsAre("0 watch 10", "400 watch 10", "1200 watch 10", "10200 watch 10",
                             "10600 watch 10"))
@@ -364,6 +379,15 @@ TEST(ListWatch, EndsWhatTheServerDoesNotEnd) {
   }
   list.watch.end(Error{ETIMEDOUT, "no answer"}, list.now);
   EXPECT_EQ(list.request(), "120400 list 0");
+}
+
+// What is on it may have been read right after the request.
+TEST(ListWatch, ConfirmsAListAtItsBegin) {
+  Play play;
+  EXPECT_EQ(play.request(), "0 list 0");
+  const MonotonicTime begun = play.now;
+  play.reply(ok(list({"a"}, 10), seconds(20)));
+  EXPECT_EQ(play.watch.state().confirmed, begun);
 }
 
 TEST(ListWatch, ReportsWhenTheServerLastConfirmedTheCopy) {

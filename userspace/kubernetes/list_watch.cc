@@ -39,6 +39,14 @@ bool version_is_useless(const ApiStatus& refused) {
   return refused.code == 410 || refused.code == 400 || refused.code == 504;
 }
 
+// Whether a list may be answered though the watch is not: without the right to watch, for example.
+// An overloaded server gets no list, which costs it more than a watch.
+bool is_of_watch(int code) {
+  constexpr int kRequestTimeout = 408;
+  constexpr int kOverload = 429;
+  return code >= 400 && code < 500 && code != 401 && code != kRequestTimeout && code != kOverload;
+}
+
 }  // namespace
 
 ListWatch::ListWatch(std::string path, const std::string& field_selector, ObjectSink& sink,
@@ -217,7 +225,7 @@ void ListWatch::end_list(const std::optional<Error>& failure, MonotonicTime now)
   credentials_new_ = true;
   watch_failures_ = 0;
   state_.complete = true;
-  state_.confirmed = now;
+  state_.confirmed = begun_;
   state_.problem.clear();
   next_ = Next::watch;
   not_before_ = now;
@@ -259,7 +267,7 @@ void ListWatch::end_refused(const ApiStatus& refused, MonotonicTime now) {
   const bool of_list = next_ == Next::list && refused.code == 500;
   if (version_is_useless(refused) || of_list) list_version_.clear();
   Next next = next_;
-  if (refused.code == 410 || refused.code == 400) next = Next::list;
+  if (is_of_watch(refused.code)) next = Next::list;
   // A token is read again for each request, so the first 401 may be of the one before.
   if (refused.code == 401 && std::exchange(credentials_new_, false)) {
     return fail(refused.text(), next, Duration::zero(), now);

@@ -52,7 +52,8 @@ struct ResponseHead {
 struct ListWatchState {
   bool complete = false;   // a list was complete once
   bool connected = false;  // a watch is open, and the server has answered it
-  // When the server last confirmed the copy: the end of a list, or a line of a watch.
+  // When the server last confirmed the copy: the begin of a list that is complete, or a line of
+  // a watch.
   std::optional<MonotonicTime> confirmed;
   std::string problem;  // why it is not current; empty: it is, or nothing was tried yet
   // Of the last request that ended: its verb, and the status that refused it; 0: none did.
@@ -75,7 +76,8 @@ class ListWatch {
   static constexpr std::int64_t kWatchSeconds = 240;
   // A watch that lasted as long ended as planned, and the next one begins at once.
   static constexpr Duration kLasted = std::chrono::seconds(5);
-  // So many watches in a row that failed: lists again.
+  // So many watches in a row that failed: lists again. If the server refuses a watch for a reason
+  // that may stay, it is one.
   static constexpr int kWatchFailuresMax = 5;
 
   // `path` is that of the list, such as "/api/v1/pods"; `field_selector` as the API has it, or

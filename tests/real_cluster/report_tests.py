@@ -92,6 +92,7 @@ class ReportTests(ClusterCase):
     def press(self, name: str) -> None:
         """Begins the leak of the pod, and waits until the node has pressure."""
         pod = fixture.lab.api.get(f"{PODS}/{name}")
+        self.wait_node(lambda node: pressure(node)[0] != "True", "no pressure of an earlier leak")
         version = fixture.lab.api.get(f"{NODES}/{NODE}")["metadata"]["resourceVersion"]
         begin(pod)
         self.wait_node(lambda node: pressure(node) == ("True", True), "pressure, with the taint",
@@ -129,6 +130,7 @@ class ReportTests(ClusterCase):
         self.press_with("before-removal")
         fixture.lab.kubectl("-n", "forestall", "delete", "ds/forestall")
         self.wait_node(lambda node: pressure(node) == ("", False), "no condition, no taint")
+        self.assertEqual(fixture.kernel_kills.read(), 0)
 
     def test_c_kubectl_ranks_the_pods_of_the_node(self) -> None:
         self.create(hog("light", 1, 0))

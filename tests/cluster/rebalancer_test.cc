@@ -117,7 +117,7 @@ TEST_F(RebalancerTest, LogsEventsThatAreLost) {
     EXPECT_TRUE(rebalancer->withdraw(test::kPatience));
   }
   const std::string text = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(text, HasSubstr("event=events problem=\"403"));
+  EXPECT_THAT(text, HasSubstr("event=events problem=403"));
   EXPECT_THAT(text, HasSubstr("event=events dropped=2"));
 }
 

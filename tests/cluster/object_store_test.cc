@@ -134,6 +134,18 @@ TEST_F(ObjectStoreTest, NeedsAListWhenMostTextsAreUnused) {
   EXPECT_LT(store_.bytes(), std::size_t{10'000});
 }
 
+TEST_F(ObjectStoreTest, HasALivePodUntilItTerminates) {
+  ASSERT_TRUE(list({stored_pod("a", "n1"), stored_pod("b", "n1")}));
+  EXPECT_TRUE(store_.has_live_pod("shop", "b", "uid-b"));
+  EXPECT_FALSE(store_.has_live_pod("shop", "b", "uid-of-another"));
+  EXPECT_FALSE(store_.has_live_pod("other", "b", "uid-b"));
+  ASSERT_TRUE(change(ChangeType::modified,
+                     stored_pod("b", "n1", R"(,"deletionTimestamp":"2026-01-01T00:00:00Z")")));
+  EXPECT_FALSE(store_.has_live_pod("shop", "b", "uid-b"));
+  ASSERT_TRUE(change(ChangeType::deleted, stored_pod("a", "n1")));
+  EXPECT_FALSE(store_.has_live_pod("shop", "a", "uid-a"));
+}
+
 TEST_F(ObjectStoreTest, CountsNothingOfWhatIsGone) {
   ASSERT_TRUE(list({}));
   const std::size_t empty = store_.bytes();

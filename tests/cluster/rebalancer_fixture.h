@@ -144,6 +144,11 @@ class ClusterWithPods {
                                   "\n"),
                       kPodWatch);
   }
+  // The server confirms what the watches of pods reported.
+  void send_bookmark() {
+    const std::lock_guard lock(mutex_);
+    server_.send_held(test::chunk(bookmark()), kPodWatch);
+  }
   // The watches of pods report no evictions.
   void delay_deletions() {
     const std::lock_guard lock(mutex_);
@@ -240,11 +245,12 @@ class ClusterWithPods {
         lines += each->second;
       }
     }
-    lines +=
-        fmt::format(R"({{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{}"}}}}}})"
-                    "\n",
-                    changed_);
-    return test::watch_answer(lines);
+    return test::watch_answer(lines + bookmark());
+  }
+  [[nodiscard]] std::string bookmark() const {
+    return fmt::format(R"({{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{}"}}}}}})"
+                       "\n",
+                       changed_);
   }
   static std::string nodes() {
     std::string items;

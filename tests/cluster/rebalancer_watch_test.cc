@@ -19,6 +19,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+constexpr const char* kPodWatch = "/api/v1/pods?watch=1";
+
 class RebalancerWatchTest : public RebalancerTest {
  protected:
   static RebalancerOptions often() {
@@ -71,8 +73,40 @@ TEST_F(RebalancerWatchTest, CountsItsEvictionsBeforeTheWatchReportsThem) {
   ClusterWithPods cluster("abcdefg");
   cluster.delay_deletions();
   const auto rebalancer = make(cluster, often());
-  ASSERT_TRUE(run_until_made(*rebalancer, 5));
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] {
+    cluster.send_bookmark();
+    return rebalancer->counts().made >= 5;
+  }));
   EXPECT_THAT(cluster.evicted(), ElementsAre("a", "b", "c", "d", "e", "f", "g"));
+}
+
+// Else it would not count the replacements of the pods that the first plan evicted.
+TEST_F(RebalancerWatchTest, WaitsUntilThePodsAreLaterThanItsEvictions) {
+  ClusterWithPods cluster("abcdefg");
+  cluster.delay_deletions();
+  JumpingClock clock;
+  RebalancerOptions options;
+  options.interval = minutes(1);
+  const auto rebalancer = make_with(clock, cluster, options);
+  ASSERT_TRUE(
+      run_until({rebalancer.get()}, [&] { return count(*rebalancer, PlannedEnd::evicted) == 3; }));
+  clock.jump(minutes(1));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(rebalancer->step(-1, milliseconds(5)));
+  EXPECT_EQ(rebalancer->counts().made, 1U);
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] {
+    cluster.send_bookmark();
+    return rebalancer->counts().made == 2 && cluster.evicted().size() == 6;
+  }));
+  EXPECT_EQ(cluster.lists_of_pods(), 1U);
+}
+
+TEST_F(RebalancerWatchTest, ReadsThePodsAgainForEachPlanWithoutAWatch) {
+  ClusterWithPods cluster("abcdefg");
+  cluster.set_code(kPodWatch, 403, "cannot watch");
+  const auto rebalancer = make(cluster, often());
+  ASSERT_TRUE(run_until_made(*rebalancer, 2));
+  EXPECT_GE(cluster.lists_of_pods(), 2U) << "the first list is older than the evictions";
+  EXPECT_THAT(cluster.evicted(), ::testing::SizeIs(::testing::Le(6U)));
 }
 
 TEST_F(RebalancerWatchTest, ListsAgainWhenTheVersionExpired) {
@@ -126,7 +160,7 @@ TEST_F(RebalancerWatchTest, MakesNoPlanOfAStateThatIsNotCurrent) {
 
 TEST_F(RebalancerWatchTest, NamesTheRightToWatchThatIsMissing) {
   ClusterWithPods cluster("ab");
-  cluster.set_code("/api/v1/pods?watch=1", 403, R"(cannot watch resource \"pods\")");
+  cluster.set_code(kPodWatch, 403, R"(cannot watch resource \"pods\")");
   ::testing::internal::CaptureStderr();
   {
     exports::Log log(exports::Log::Stream::standard_error, true, exports::LogLevel::warning);
@@ -138,7 +172,7 @@ TEST_F(RebalancerWatchTest, NamesTheRightToWatchThatIsMissing) {
     const auto rebalancer = Rebalancer::create(options, clock_, log).value();
     EXPECT_TRUE(run_until({rebalancer.get()}, [&] {
       return rebalancer->counts().made > 0 && cluster.requests("GET", "/pods?watch=1").size() > 1;
-    })) << "the list is current for a while";
+    })) << "each list is current for a while";
   }
   const std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(text, HasSubstr("event=watch resource=pods state=current objects="));

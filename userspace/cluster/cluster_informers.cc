@@ -70,6 +70,15 @@ MonotonicTime ClusterInformers::confirmed() const {
   return oldest;
 }
 
+bool ClusterInformers::shows_eviction(const PodTarget& pod, MonotonicTime ended) const {
+  const auto pods =
+      std::ranges::find_if(informers_, [](const Each& each) { return each->resource() == "pods"; });
+  if (pods == informers_.end()) return false;
+  const std::optional<MonotonicTime> confirmed = (*pods)->confirmed();
+  if (!confirmed) return false;
+  return *confirmed > ended || !(*pods)->store().has_live_pod(pod.pod_namespace, pod.name, pod.uid);
+}
+
 void ClusterInformers::add_to(rebalance::Snapshot& snapshot) const {
   for (const Each& each : informers_) each->store().add_to(snapshot);
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cluster/eviction_request.h"
 #include "cluster/informer.h"
 #include "kubernetes/http_client.h"
 #include "rebalance/snapshot.h"
@@ -42,6 +43,9 @@ class ClusterInformers {
   [[nodiscard]] std::string problem() const;
   // What the server has confirmed for every kind is not older. REQUIRES: current().
   [[nodiscard]] MonotonicTime confirmed() const;
+  // Whether the pods are of a time after the eviction of this one: it terminates, it is gone, or
+  // the server confirmed the pods after `ended`, when the eviction did.
+  [[nodiscard]] bool shows_eviction(const PodTarget& pod, MonotonicTime ended) const;
   // Adds all objects, not sorted. Their texts are in texts().
   void add_to(rebalance::Snapshot& snapshot) const;
   [[nodiscard]] Texts texts() const;

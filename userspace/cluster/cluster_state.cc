@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/cluster_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -35,6 +37,18 @@ ClusterState::ClusterState(const StateSources& sources, bool watch, kubernetes::
 void ClusterState::advance() {
   if (informers_) informers_->advance();
   sender_.advance();
+  forget_seen();
+}
+
+void ClusterState::evicted(const PodTarget& pod) {
+  if (informers_) unseen_.push_back({pod, clock_.now()});
+}
+
+void ClusterState::forget_seen() {
+  if (!begun_ || unseen_.empty()) return;
+  std::erase_if(unseen_, [this](const UnseenEviction& each) {
+    return informers_->shows_eviction(each.pod, each.ended);
+  });
 }
 
 std::optional<MonotonicTime> ClusterState::due() const {
@@ -64,9 +78,10 @@ void ClusterState::cancel() {
   lister_.cancel();
 }
 
-// Until all are current, or the time for it is over.
+// Until all are current and show the evictions, or the time for it is over.
 bool ClusterState::waits_for_informers() const {
-  if (!informers_ || !begun_ || informers_->current() || informers_->refused()) return false;
+  if (!informers_ || !begun_ || informers_->refused()) return false;
+  if (informers_->current() && unseen_.empty()) return false;
   return clock_.now() - *begun_ < SnapshotLister::kLongest;
 }
 
@@ -77,7 +92,10 @@ bool ClusterState::done() const {
 std::string ClusterState::failure() const {
   if (!lister_.failure().empty()) return lister_.failure();
   if (informers_ && !informers_->current()) return informers_->problem();
-  return "";
+  if (unseen_.empty()) return "";
+  const PodTarget& pod = unseen_.front().pod;
+  return fmt::format("the watch of pods has not reported the eviction of {}/{}, or anything later",
+                     pod.pod_namespace, pod.name);
 }
 
 ClusterState::Taken ClusterState::take(std::int64_t wall_ns) {

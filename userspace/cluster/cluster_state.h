@@ -4,15 +4,18 @@
 // and NodeReports are listed for each plan.
 //
 // No plan is made of a state that is not current: of a kind without a complete list, or without a
-// confirmation for longer than Informer::kCurrentLongest.
+// confirmation for longer than Informer::kCurrentLongest, or with pods of a time before the last
+// eviction: a plan would not count its effects, and evict more.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "cluster/cluster_informers.h"
+#include "cluster/eviction_request.h"
 #include "cluster/request_sender.h"
 #include "cluster/snapshot_lister.h"
 #include "kubernetes/http_client.h"
@@ -51,6 +54,9 @@ class ClusterState {
   void advance();
   [[nodiscard]] std::optional<MonotonicTime> due() const;
 
+  // This process evicted the pod, or may have, and the request is over. The next state is later.
+  void evicted(const PodTarget& pod);
+
   // Begins to read for a plan.
   void begin();
   void cancel();
@@ -67,6 +73,12 @@ class ClusterState {
   }
 
  private:
+  struct UnseenEviction {
+    PodTarget pod;
+    MonotonicTime ended{};
+  };
+
+  void forget_seen();
   [[nodiscard]] bool waits_for_informers() const;
 
   const StateSources sources_;
@@ -75,6 +87,7 @@ class ClusterState {
   SnapshotLister lister_;
   RequestSender sender_;
   std::optional<MonotonicTime> begun_;  // nothing: nothing is read
+  std::vector<UnseenEviction> unseen_;  // by the informer of pods
 };
 
 }  // namespace forestall::cluster

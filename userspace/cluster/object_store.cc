@@ -144,6 +144,16 @@ std::size_t ObjectStore::bytes() const {
   return current_->all_bytes();
 }
 
+bool ObjectStore::has_live_pod(std::string_view name_space, std::string_view name,
+                               std::string_view uid) const {
+  const std::vector<rebalance::ClusterPod>& pods = current_->objects.pods;
+  if (pods.empty()) return false;
+  const auto found = current_->places.find({name_space, name});
+  if (found == current_->places.end()) return false;
+  const rebalance::ClusterPod& pod = pods[found->second];
+  return pod.uid == uid && !pod.terminating;
+}
+
 bool ObjectStore::needs_list() const {
   const std::size_t since = current_->objects.texts->bytes() - current_->listed_text_bytes;
   return since > std::max(kUnusedTextsMin, current_->listed_text_bytes);

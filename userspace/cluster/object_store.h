@@ -41,6 +41,9 @@ class ObjectStore final : public kubernetes::ObjectSink {
   [[nodiscard]] std::size_t size() const;
   // About the memory of the objects and their texts.
   [[nodiscard]] std::size_t bytes() const;
+  // Whether the store has this pod, and it is not requested to terminate.
+  [[nodiscard]] bool has_live_pod(std::string_view name_space, std::string_view name,
+                                  std::string_view uid) const;
   // Whether most of its texts are of objects that are gone: only a new list drops them.
   [[nodiscard]] bool needs_list() const;
   // Appends all objects. Their texts are in texts().

@@ -340,7 +340,10 @@ void Rebalancer::remember_end(const PlanEvictions::Ended& ended) {
   // What may have been evicted counts for the pacing, too.
   if (!may_be_evicted(ended.end)) forget_move(pod);
   const bool terminates = ended.end == PlannedEnd::evicted || ended.end == PlannedEnd::unknown;
-  if (terminates) recent_.add(pod.uid, wall_ns(), clock_.now());
+  if (terminates) {
+    recent_.add(pod.uid, wall_ns(), clock_.now());
+    state_.evicted(pod);
+  }
   switch (ended.end) {
     case PlannedEnd::refused:
     case PlannedEnd::gone: return refused_.add(pod.uid, refusal, true, clock_.now());

@@ -109,6 +109,24 @@ TEST_F(RebalancerWatchTest, ReadsThePodsAgainForEachPlanWithoutAWatch) {
   EXPECT_THAT(cluster.evicted(), ::testing::SizeIs(::testing::Le(6U)));
 }
 
+// It ended after the state was read: the node has one pod less, as planned.
+TEST_F(RebalancerWatchTest, EvictsNoOtherPodInPlaceOfOneThatIsGone) {
+  for (const bool fixed : {false, true}) {
+    ClusterWithPods cluster("abcdefg");
+    cluster.set_evict([](const std::string& pod) {
+      if (pod != "a") return json_answer(201, "{}");
+      return json_answer(404, R"({"kind":"Status","reason":"NotFound","message":"not found",)"
+                              R"("code":404,"details":{"kind":"pods","name":"a"}})");
+    });
+    RebalancerOptions options;
+    options.compat = fixed ? "fixed" : "upstream";
+    const auto rebalancer = make(cluster, options);
+    ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->finished(); }));
+    EXPECT_EQ(count(*rebalancer, PlannedEnd::gone), 1U);
+    EXPECT_EQ(count(*rebalancer, PlannedEnd::evicted), fixed ? 2U : 3U);
+  }
+}
+
 TEST_F(RebalancerWatchTest, ListsAgainWhenTheVersionExpired) {
   ClusterWithPods cluster("");
   const auto rebalancer = make(cluster, often());

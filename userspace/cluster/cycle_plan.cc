@@ -71,6 +71,10 @@ std::vector<CyclePlan::Limited> CyclePlan::limited() const {
   return all;
 }
 
+void CyclePlan::gone(const std::string& uid, const std::string& problem) {
+  ended(uid, policy_.corrections.empty() ? problem : "");
+}
+
 void CyclePlan::ended(const std::string& uid, const std::string& refusal) {
   ended_.insert(uid);
   if (refusal.empty()) return;

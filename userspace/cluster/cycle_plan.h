@@ -63,6 +63,10 @@ class CyclePlan {
   // An eviction of this cycle ended in any way. `refusal`: why the pod was not evicted; empty: it
   // was, or may have been.
   void ended(const std::string& uid, const std::string& refusal);
+  // The server had the pod no more when its eviction was requested: the state is older than the
+  // pod's end. With corrections its eviction counts as done, because it has left its node. To the
+  // descheduler it was refused, so another pod would follow in its place.
+  void gone(const std::string& uid, const std::string& problem);
 
  private:
   const rebalance::Policy policy_;

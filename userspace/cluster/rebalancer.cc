@@ -336,7 +336,11 @@ void Rebalancer::forget_move(const PodTarget& pod) {
 void Rebalancer::remember_end(const PlanEvictions::Ended& ended) {
   const PodTarget& pod = ended.eviction.pod;
   const std::string refusal = ended.problem.empty() ? "refused" : ended.problem;
-  if (cycle_) cycle_->ended(pod.uid, may_be_evicted(ended.end) ? "" : refusal);
+  if (cycle_ && ended.end == PlannedEnd::gone) {
+    cycle_->gone(pod.uid, refusal);
+  } else if (cycle_) {
+    cycle_->ended(pod.uid, may_be_evicted(ended.end) ? "" : refusal);
+  }
   // What may have been evicted counts for the pacing, too.
   if (!may_be_evicted(ended.end)) forget_move(pod);
   const bool terminates = ended.end == PlannedEnd::evicted || ended.end == PlannedEnd::unknown;

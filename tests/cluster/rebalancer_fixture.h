@@ -109,6 +109,17 @@ class ClusterWithPods {
     holder_ = holder;
     ++version_;
   }
+  // Lists of pods stay without an answer, which an informer or a lister waits for.
+  void hold_lists() {
+    const std::lock_guard lock(mutex_);
+    holds_lists_ = true;
+  }
+  // Answers them.
+  void answer_lists() {
+    const std::lock_guard lock(mutex_);
+    holds_lists_ = false;
+    server_.send_held(json_answer(200, pods({})).bytes, "/api/v1/pods");
+  }
   // From another thread than take_lease().
   void pass_lease(const std::string& holder) {
     const std::lock_guard lock(mutex_);
@@ -218,6 +229,7 @@ class ClusterWithPods {
     if (is("/metrics.k8s.io/v1beta1/nodes")) return json_answer(200, node_metrics_);
     if (is("/secrets/")) return json_answer(secret_.first, secret_.second);
     if (is("/api/v1/nodes")) return json_answer(200, nodes());
+    if (is("/api/v1/pods") && holds_lists_) return {"", ApiAnswer::Then::hold};
     if (is("/api/v1/pods")) return json_answer(list_code_, pods(request));
     if (is("nodereports")) return reported_ ? json_answer(200, reports()) : json_answer(404, "{}");
     return json_answer(200, R"({"kind":"List","metadata":{"resourceVersion":"1"},"items":[]})");
@@ -330,6 +342,7 @@ class ClusterWithPods {
   std::optional<std::chrono::sys_seconds> reported_;
   Evict evict_ = [](const std::string&) { return json_answer(201, "{}"); };
   int list_code_ = 200;
+  bool holds_lists_ = false;
   std::string node_metrics_ = R"({"kind":"NodeMetricsList","metadata":{},"items":[]})";
   std::pair<int, std::string> secret_{404, "{}"};
   std::string annotations_;

@@ -100,6 +100,22 @@ TEST_F(RebalancerWatchTest, WaitsUntilThePodsAreLaterThanItsEvictions) {
   EXPECT_EQ(cluster.lists_of_pods(), 1U);
 }
 
+// Of 150,000 pods, for example.
+TEST_F(RebalancerWatchTest, WaitsForAListThatIsSlow) {
+  ClusterWithPods cluster("ab");
+  cluster.hold_lists();
+  JumpingClock clock;
+  RebalancerOptions options;
+  options.interval = minutes(10);
+  const auto rebalancer = make_with(clock, cluster, options);
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return cluster.lists_of_pods() == 1; }));
+  clock.jump(std::chrono::seconds(150));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(rebalancer->step(-1, milliseconds(5)));
+  cluster.answer_lists();
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return cluster.evicted().size() == 2; }));
+  EXPECT_EQ(cluster.lists_of_pods(), 1U);
+}
+
 TEST_F(RebalancerWatchTest, ReadsThePodsAgainForEachPlanWithoutAWatch) {
   ClusterWithPods cluster("abcdefg");
   cluster.set_code(kPodWatch, 403, "cannot watch");

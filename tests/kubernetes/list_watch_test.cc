@@ -408,6 +408,20 @@ TEST(ListWatch, ReportsWhenTheServerLastConfirmedTheCopy) {
   EXPECT_EQ(play.watch.state().failures, 2U);
 }
 
+TEST(ListWatch, EndsAListByItsOwnersLimits) {
+  LoggingSink sink;
+  const ListLimits limits{.silence = seconds(180), .longest = seconds(300)};
+  ListWatch watch(
+      "/api/v1/pods", "", sink, [] { return 0.0; }, limits);
+  const MonotonicTime begun = from_ns(0);
+  ASSERT_TRUE(watch.next(begun));
+  EXPECT_FALSE(watch.overdue(begun + seconds(180) - Duration(1)));
+  EXPECT_TRUE(watch.overdue(begun + seconds(180)));
+  watch.head({200, "", ""}, begun + seconds(170));
+  EXPECT_FALSE(watch.overdue(begun + seconds(300) - Duration(1)));
+  EXPECT_TRUE(watch.overdue(begun + seconds(300)));
+}
+
 // Such as an API server that serves an older version of a kind.
 TEST(ListWatch, ListsUnderAnotherPathAfterTheSameDelay) {
   Play play;

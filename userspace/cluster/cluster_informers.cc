@@ -13,9 +13,12 @@ using Each = std::unique_ptr<Informer>;
 std::vector<WatchedKind> watched_kinds(bool claims, bool volumes) {
   // A new list is stored beside the old one, and a plan has a copy.
   constexpr std::size_t kPodsBytesMax = std::size_t{512} << 20;
+  // All of a large cluster are one answer. Its begin may take as long as the whole.
+  constexpr kubernetes::ListLimits kLarge{.silence = std::chrono::minutes(3),
+                                          .longest = std::chrono::minutes(5)};
   std::vector<WatchedKind> kinds{
-      {"Node", "/api/v1/nodes"},
-      {"Pod", "/api/v1/pods", "", kPodsBytesMax},
+      {.kind = "Node", .path = "/api/v1/nodes", .limits = kLarge},
+      {.kind = "Pod", .path = "/api/v1/pods", .bytes_max = kPodsBytesMax, .limits = kLarge},
       {"Namespace", "/api/v1/namespaces"},
       {"PodDisruptionBudget", "/apis/policy/v1/poddisruptionbudgets",
        "/apis/policy/v1beta1/poddisruptionbudgets"},

@@ -18,7 +18,7 @@ Informer::Informer(WatchedKind kind, kubernetes::HttpClient& client, const Clock
     : kind_(std::move(kind)),
       clock_(clock),
       store_(kind_.kind, kind_.bytes_max),
-      list_watch_(kind_.path, "", store_, std::move(chance)),
+      list_watch_(kind_.path, "", store_, std::move(chance), kind_.limits),
       watch_(client, list_watch_, clock) {}
 
 void Informer::advance() {

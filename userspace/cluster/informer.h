@@ -21,6 +21,7 @@ struct WatchedKind {
   std::string path;
   std::string old_path = {};  // of servers without `path`; empty: none
   std::size_t bytes_max = std::size_t{64} << 20;
+  kubernetes::ListLimits limits = {};
 };
 
 // Thread rule: the client's thread.

@@ -50,12 +50,13 @@ bool is_of_watch(int code) {
 }  // namespace
 
 ListWatch::ListWatch(std::string path, const std::string& field_selector, ObjectSink& sink,
-                     std::function<double()> chance)
+                     std::function<double()> chance, ListLimits limits)
     : path_(std::move(path)),
       selector_(field_selector.empty() ? ""
                                        : "fieldSelector=" + percent_encoded(field_selector) + '&'),
       sink_(sink),
-      chance_(std::move(chance)) {}
+      chance_(std::move(chance)),
+      limits_(limits) {}
 
 std::string ListWatch::list_query() const {
   std::string query = path_ + '?' + selector_;
@@ -92,8 +93,8 @@ std::optional<std::string> ListWatch::next(MonotonicTime now) {
 void ListWatch::begin_list() {
   phase_ = Phase::listing;
   ++state_.lists;
-  silence_max_ = kListSilence;
-  longest_ = kListLongest;
+  silence_max_ = limits_.silence;
+  longest_ = limits_.longest;
   list_begun_ = false;
   const auto begins = [this] {
     list_begun_ = true;

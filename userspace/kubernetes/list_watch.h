@@ -48,6 +48,12 @@ struct ResponseHead {
   std::string date;         // header Date
 };
 
+// How long a list may take. The default is for the objects of one node.
+struct ListLimits {
+  Duration silence = std::chrono::seconds(30);  // without bytes
+  Duration longest = std::chrono::seconds(120);
+};
+
 // How current the copy is.
 struct ListWatchState {
   bool complete = false;   // a list was complete once
@@ -70,8 +76,6 @@ class ListWatch {
   static constexpr std::size_t kObjectBytesMax = std::size_t{4} << 20;
   // Bookmarks arrive about once a minute. If nothing arrives for longer, the connection is dead.
   static constexpr Duration kWatchSilence = std::chrono::seconds(100);
-  static constexpr Duration kListSilence = std::chrono::seconds(30);
-  static constexpr Duration kListLongest = std::chrono::seconds(120);
   // After what time the server is requested to end a watch: up to twice as long, chosen at random.
   static constexpr std::int64_t kWatchSeconds = 240;
   // A watch that lasted as long ended as planned, and the next one begins at once.
@@ -83,7 +87,7 @@ class ListWatch {
   // `path` is that of the list, such as "/api/v1/pods"; `field_selector` as the API has it, or
   // empty. `chance` returns numbers in [0, 1). `sink` outlives this.
   ListWatch(std::string path, const std::string& field_selector, ObjectSink& sink,
-            std::function<double()> chance);
+            std::function<double()> chance, ListLimits limits = {});
   ListWatch(const ListWatch&) = delete;
   ListWatch& operator=(const ListWatch&) = delete;
 
@@ -128,6 +132,7 @@ class ListWatch {
   const std::string selector_;  // escaped
   ObjectSink& sink_;
   const std::function<double()> chance_;
+  const ListLimits limits_;
 
   ListWatchState state_;
   Phase phase_ = Phase::idle;

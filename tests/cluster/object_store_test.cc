@@ -134,6 +134,26 @@ TEST_F(ObjectStoreTest, NeedsAListWhenMostTextsAreUnused) {
   EXPECT_LT(store_.bytes(), std::size_t{10'000});
 }
 
+// Else the watch would end in an error, again and again.
+TEST_F(ObjectStoreTest, NeedsAListBeforeUnusedTextsFillIt) {
+  const std::string text(std::size_t{1} << 20, 'x');
+  const auto large = [&text](int number, const std::string& node) {
+    return stored_pod(fmt::format("p{}", number), node + text);
+  };
+  std::vector<std::string> all;
+  for (int i = 0; i < 50; ++i) all.push_back(large(i, fmt::format("n{}", i)));
+  ASSERT_TRUE(list(all));
+  int changes = 0;
+  while (!store_.needs_list() && changes < 50) {
+    ASSERT_TRUE(change(ChangeType::modified, large(changes, fmt::format("m{}", changes))));
+    ++changes;
+  }
+  EXPECT_THAT(changes, ::testing::AllOf(::testing::Gt(4), ::testing::Lt(8))) << "56 of 64 MiB";
+  EXPECT_GT(store_.bytes(), kBytesMax / 8 * 7);
+  ASSERT_TRUE(list(all));
+  EXPECT_FALSE(store_.needs_list());
+}
+
 TEST_F(ObjectStoreTest, HasALivePodUntilItTerminates) {
   ASSERT_TRUE(list({stored_pod("a", "n1"), stored_pod("b", "n1")}));
   EXPECT_TRUE(store_.has_live_pod("shop", "b", "uid-b"));

@@ -11,8 +11,8 @@ using Each = std::unique_ptr<Informer>;
 }  // namespace
 
 std::vector<WatchedKind> watched_kinds(bool claims, bool volumes) {
-  // A new list is stored beside the old one, and a plan has a copy.
-  constexpr std::size_t kPodsBytesMax = std::size_t{512} << 20;
+  // 150,000 pods take some 324 MiB. A new list is stored beside the old one, and a plan has a copy.
+  constexpr std::size_t kPodsBytesMax = std::size_t{768} << 20;
   // All of a large cluster are one answer. Its begin may take as long as the whole.
   constexpr kubernetes::ListLimits kLarge{.silence = std::chrono::minutes(3),
                                           .longest = std::chrono::minutes(5)};

@@ -156,6 +156,7 @@ bool ObjectStore::has_live_pod(std::string_view name_space, std::string_view nam
 
 bool ObjectStore::needs_list() const {
   const std::size_t since = current_->objects.texts->bytes() - current_->listed_text_bytes;
+  if (current_->all_bytes() > bytes_max_ / 8 * 7 && since > bytes_max_ / 16) return true;
   return since > std::max(kUnusedTextsMin, current_->listed_text_bytes);
 }
 

@@ -44,7 +44,8 @@ class ObjectStore final : public kubernetes::ObjectSink {
   // Whether the store has this pod, and it is not requested to terminate.
   [[nodiscard]] bool has_live_pod(std::string_view name_space, std::string_view name,
                                   std::string_view uid) const;
-  // Whether most of its texts are of objects that are gone: only a new list drops them.
+  // Whether most of its texts are of objects that are gone, or there is little room and some are:
+  // only a new list drops them.
   [[nodiscard]] bool needs_list() const;
   // Appends all objects. Their texts are in texts().
   void add_to(rebalance::Snapshot& snapshot) const;

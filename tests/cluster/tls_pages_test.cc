@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/rebalance_pages.h"
 #include "exports/metrics_server.h"
 #include "support/manual_clock.h"
 #include "support/temp_tree.h"
@@ -23,6 +24,7 @@ namespace forestall::cluster {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -193,6 +195,28 @@ TEST_F(TlsPagesTest, ChangedFilesCountAfterAMinute) {
   clock_.advance(TlsPages::kCheckInterval);
   EXPECT_EQ(get().name, "fourth");
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("--tls-private-key-file"), ""));
+}
+
+TEST_F(TlsPagesTest, TheRebalancerReportsChangedFilesThatCannotBeUsed) {
+  const test::TempTree tree;
+  const std::string directory = tree.path().string();
+  write_pair(directory, "first");
+  RebalancerOptions options;
+  options.listen = "127.0.0.1:0";
+  options.tls = {.certificate = directory + "/cert", .key = directory + "/key"};
+  RebalanceMetrics metrics;
+  ::testing::internal::CaptureStderr();
+  {
+    exports::Log log(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
+    server_ = serve_pages(options, metrics, log).value();
+    tree.write("cert", "not a certificate");
+    const Got got = get();
+    EXPECT_EQ(got.name, "first");
+    EXPECT_THAT(got.text, HasSubstr("forestall_rebalance_certificate_stale 1\n"));
+    server_.reset();
+  }
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ContainsRegex("warning +event=certificate problem=.*--tls-cert-file"));
 }
 
 constexpr const char* kAnyRequest = "GET /metrics HTTP/1.1\r\n\r\n";

@@ -3,11 +3,10 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <memory>
 
 #include "base/boottime_clock.h"
+#include "cluster/rebalance_pages.h"
 #include "cluster/rebalancer.h"
-#include "exports/metrics_server.h"
 
 namespace forestall::cluster {
 namespace {
@@ -20,18 +19,6 @@ constexpr Duration kStepLongest = RebalanceMetrics::kBeatLongest / 4;
 // An eviction that was sent, and what became of its pod. Less than terminationGracePeriodSeconds in
 // scripts/deploy/kubernetes/rebalancer/deployment.yaml.
 constexpr Duration kWithdrawLongest = std::chrono::seconds(25);
-
-Result<std::unique_ptr<exports::MetricsServer>> serve(const RebalancerOptions& options,
-                                                      const RebalanceMetrics& metrics) {
-  if (options.listen.empty()) return std::unique_ptr<exports::MetricsServer>();
-  const std::shared_ptr<TlsPages> tls = TRY(TlsPages::create(options.tls));
-  return exports::MetricsServer::start(
-      options.listen,
-      [&metrics, page = options.metrics_page](const exports::HttpRequest& request) {
-        return metrics.page(request, page, SystemClock().now());
-      },
-      [tls](int fd) { return tls->transport(fd, SystemClock().now()); });
-}
 
 void log_start(const RebalancerOptions& options, exports::Log& log) {
   log.write(LogLevel::info, LogLine("start")
@@ -63,7 +50,7 @@ Result<void> run_rebalancer(const RebalancerOptions& options, exports::Log& log,
   const BoottimeClock clock;
   const auto rebalancer = TRY(Rebalancer::create(options, clock, log));
   log_start(options, log);
-  const auto server = TRY(serve(options, rebalancer->metrics()));
+  const auto server = TRY(serve_pages(options, rebalancer->metrics(), log));
   signalfd_siginfo received{};
   while (!rebalancer->finished() &&
          ::read(stop_fd, &received, sizeof received) != sizeof received) {

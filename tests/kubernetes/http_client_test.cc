@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -129,6 +130,29 @@ TEST(HttpClient, ReadsTheHeadersOfARefusal) {
   EXPECT_EQ(answer.head().retry_after, "7");
   EXPECT_EQ(answer.head().date, "Sun, 06 Nov 1994 08:49:37 GMT");
   EXPECT_EQ(answer.text(), "Too many requests");
+}
+
+TEST(HttpClient, UsesAnIdleConnectionAgainBesideOpenWatches) {
+  constexpr std::size_t kWatches = 8;
+  FakeApiServer server([](const ApiRequest& request) {
+    return request.target == "/watch" ? watch_answer() : json_answer(200, "{}");
+  });
+  const auto client = HttpClient::create(access_to(server)).value();
+  std::vector<AnswerCollector> watches(kWatches);
+  OutgoingRequest request;
+  request.target = "/watch";
+  for (AnswerCollector& each : watches) ASSERT_TRUE(client->start(request, each));
+  ASSERT_TRUE(run_until(*client, [&] {
+    return std::ranges::all_of(watches, [](const auto& each) { return each.head().code == 200; });
+  }));
+  request.target = "/short";
+  for (int i = 0; i < 5; ++i) {
+    AnswerCollector answer;
+    ASSERT_TRUE(client->start(request, answer));
+    ASSERT_TRUE(run_until(*client, [&] { return answer.over(); }));
+    EXPECT_EQ(answer.head().code, 200);
+  }
+  EXPECT_EQ(server.accepted(), kWatches + 1);
 }
 
 // The server at the new address would get the token.

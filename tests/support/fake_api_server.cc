@@ -162,6 +162,7 @@ void FakeApiServer::serve() {
 void FakeApiServer::accept_one() {
   UniqueFd fd(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!fd) return;
+  ++accepted_;
   connections_.push_back(std::make_unique<Connection>());
   connections_.back()->fd = std::move(fd);
 }

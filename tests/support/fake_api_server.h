@@ -3,6 +3,7 @@
 // that a test makes, whole, in pieces, cut, late or never.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -61,6 +62,8 @@ class FakeApiServer {
   void cut_held(std::string_view part = "");
   // All requests so far.
   [[nodiscard]] std::vector<ApiRequest> requests() const;
+  // Connections that were accepted so far.
+  [[nodiscard]] std::size_t accepted() const { return accepted_.load(); }
 
  private:
   struct Connection;
@@ -80,6 +83,7 @@ class FakeApiServer {
   mutable std::mutex mutex_;
   std::vector<ApiRequest> requests_;
   std::vector<std::function<void()>> orders_;  // for the thread
+  std::atomic<std::size_t> accepted_{0};
   bool stopping_ = false;
   std::thread thread_;  // last: uses all of the above
 };

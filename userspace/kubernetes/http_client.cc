@@ -26,6 +26,9 @@ constexpr long kKeepaliveIdle = 20;
 constexpr long kKeepaliveInterval = 10;
 // After that a connection is not used again, so that a replaced authority comes into effect.
 constexpr long kConnectionSeconds = 600;
+// Of connections, idle or not: libcurl counts those of watches, too, and closes what is above it.
+// More than the watches of a rebalancer and the requests that it sends at once.
+constexpr long kConnectionsKept = 32;
 
 struct EndEasy {
   void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
@@ -163,8 +166,8 @@ Result<std::unique_ptr<HttpClient>> HttpClient::create(Access access) {
   auto handles = std::make_unique<Handles>();
   handles->multi.reset(curl_multi_init());
   if (!handles->multi) return error("libcurl: out of memory");
-  for (const auto& [option, value] :
-       {std::pair(CURLMOPT_PIPELINING, CURLPIPE_NOTHING), std::pair(CURLMOPT_MAXCONNECTS, 4L)}) {
+  for (const auto& [option, value] : {std::pair(CURLMOPT_PIPELINING, CURLPIPE_NOTHING),
+                                      std::pair(CURLMOPT_MAXCONNECTS, kConnectionsKept)}) {
     const CURLMcode set = curl_multi_setopt(handles->multi.get(), option, value);
     if (set != CURLM_OK) return error(fmt::format("libcurl: {}", curl_multi_strerror(set)));
   }

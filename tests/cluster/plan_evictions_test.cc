@@ -32,6 +32,11 @@ std::string pod_text(const std::string& uid, const std::string& more = "") {
   return R"({"kind":"Pod","metadata":{"uid":")" + uid + '"' + more + "}}";
 }
 
+std::string no_pod(const std::string& name) {
+  return R"({"kind":"Status","reason":"NotFound","details":{"kind":"pods","name":")" + name +
+         R"("},"code":404})";
+}
+
 class PlanEvictionsTest : public ::testing::Test {
  protected:
   void begin(const std::vector<std::string>& names) {
@@ -48,9 +53,11 @@ class PlanEvictionsTest : public ::testing::Test {
     if (!request) return "";
     EXPECT_FALSE(evictions_.next(now_)) << "one request at a time";
     last_ = request->http;
-    evictions_.answered(request->key, {code, retry_after, ""}, body,
+    const std::string name = request->key.substr(4);
+    const std::string& text = code == 404 && body == "{}" ? no_pod(name) : body;
+    evictions_.answered(request->key, {code, retry_after, ""}, text,
                         code == 0 ? std::optional(Error{ECONNRESET, "cut"}) : std::nullopt, now_);
-    return request->key.substr(4);
+    return name;
   }
   // "NAME=END", in the order in which they ended.
   std::vector<std::string> ended() {
@@ -495,6 +502,36 @@ TEST_F(PlanEvictionsTest, UsesTheVersionThatTheServerHas) {
   EXPECT_EQ(play(400, kOldServer), "c");
   EXPECT_EQ(play(400, kOldServer), "c");
   EXPECT_THAT(ended(), ElementsAre("a=evicted", "b=evicted", "c=refused"));
+}
+
+TEST_F(PlanEvictionsTest, A404OfAProxyIsNotAPodThatIsGone) {
+  begin({"a"});
+  EXPECT_EQ(play(404, "404 page not found"), "a");
+  EXPECT_EQ(last_.method, "POST");
+  EXPECT_EQ(play(404, "404 page not found"), "a") << "the pod is read";
+  EXPECT_EQ(last_.method, "GET");
+  EXPECT_THAT(ended(), ElementsAre());
+  EXPECT_EQ(play(200, pod_text("uid-a")), "a") << "the proxy is the API server's again";
+  EXPECT_EQ(play(201), "a");
+  EXPECT_EQ(last_.method, "POST");
+  EXPECT_THAT(ended(), ElementsAre("a=evicted"));
+}
+
+// It would count as evicted if the 404 counted as a pod that is gone.
+TEST_F(PlanEvictionsTest, ALostAnswerAndA404OfAProxyAreUnknown) {
+  begin({"a", "b"});
+  EXPECT_EQ(play(0), "a");
+  while (play(404, "404 page not found") == "a") {
+  }
+  EXPECT_THAT(ended(), ElementsAre("a=unknown", "b=abandoned"));
+}
+
+TEST_F(PlanEvictionsTest, APodWhoseNamespaceIsGoneIsGone) {
+  begin({"a"});
+  EXPECT_EQ(play(404, R"({"kind":"Status","reason":"NotFound","message":"namespaces \"shop\" not )"
+                      R"(found","details":{"name":"shop","kind":"namespaces"},"code":404})"),
+            "a");
+  EXPECT_THAT(ended(), ElementsAre("a=gone"));
 }
 
 }  // namespace

@@ -62,6 +62,13 @@ profiles:
   plugins: {balance: {enabled: [NodePressure]}}
 )";
 
+// What the API server answers to a request for a pod that does not exist.
+inline ApiAnswer without_pod(const std::string& name) {
+  return json_answer(404, fmt::format(R"({{"kind":"Status","reason":"NotFound","code":404,)"
+                                      R"("details":{{"name":"{}","kind":"pods"}}}})",
+                                      name));
+}
+
 // Pods a, b, c, ... on two nodes.
 class ClusterWithPods {
  public:
@@ -219,7 +226,7 @@ class ClusterWithPods {
     }
     if (request.method == "GET" && is("/namespaces/shop/pods/")) {
       const std::string name(1, request.target.back());
-      if (!pods_.contains(name)) return json_answer(404, "{}");
+      if (!pods_.contains(name)) return without_pod(name);
       return json_answer(200, R"({"metadata":{"uid":"uid-)" + name + "\"}}");
     }
     if (is("/events")) return json_answer(event_code_, R"({"kind":"Status"})");

@@ -208,7 +208,7 @@ TEST_F(RebalancerTest, TriesAgainInTheNextCycleWhatABudgetRefused) {
 TEST_F(RebalancerTest, RequestsNothingThatTheServerRefusedLately) {
   ClusterWithPods cluster("abcdefg");
   cluster.set_evict([](const std::string& pod) {
-    return json_answer(pod == "a" || pod == "b" ? 404 : 201, "{}");
+    return pod == "a" || pod == "b" ? without_pod(pod) : json_answer(201, "{}");
   });
   RebalancerOptions options;
   options.interval = milliseconds(50);

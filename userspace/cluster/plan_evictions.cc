@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cluster/background_evictions.h"
+#include "cluster/eviction_request.h"
 #include "kubernetes/retry_after.h"
 
 namespace forestall::cluster {
@@ -24,10 +25,14 @@ bool may_go_on(const kubernetes::ApiStatus& status) {
 }
 
 // Whether the same request has no success later.
-bool is_of_pod(int code) {
+bool is_of_pod(const kubernetes::ApiStatus& status) {
+  constexpr int kMissing = 404;
   constexpr int kRequestTimeout = 408;
   constexpr int kConflict = 409;  // with another writer of the pod or of its budget
   constexpr int kOverload = 429;
+  const int code = status.code;
+  // Of a proxy, or of a server that has just started.
+  if (code == kMissing && !status.is_object) return false;
   return code >= 300 && code < 500 && code != kNoAccess && code != kRequestTimeout &&
          code != kConflict && code != kOverload;
 }
@@ -181,11 +186,14 @@ void PlanEvictions::overloaded(std::string problem, Duration wanted, MonotonicTi
 
 void PlanEvictions::verified(const kubernetes::ResponseHead& head, std::string_view body,
                              const std::optional<Error>& failure, MonotonicTime now) {
-  constexpr int kGone = 404;
   constexpr int kForbidden = 403;
-  if (!failure && head.code == kGone) return end(PlannedEnd::gone, problem_);
+  const PodTarget& pod = waiting_.front().pod;
+  const kubernetes::ApiStatus status = kubernetes::parse_api_status(head.code, body);
+  if (!failure && is_of_no_pod(status, pod.pod_namespace, pod.name)) {
+    return end(PlannedEnd::gone, problem_);
+  }
   if (!failure && head.code == 200) {
-    const auto evicted = is_evicted(body, waiting_.front().pod.uid);
+    const auto evicted = is_evicted(body, pod.uid);
     if (!evicted) return failed_without_answer(evicted.error().text());
     if (*evicted) return end(PlannedEnd::gone, problem_);
     // The server answers, so it is about the pod: its webhook may be slow, or fail.
@@ -199,8 +207,7 @@ void PlanEvictions::verified(const kubernetes::ResponseHead& head, std::string_v
     not_before_ = now + backoff_.next(chance_());
     return;
   }
-  const std::string problem = failure ? kubernetes::bounded_text(failure->text())
-                                      : kubernetes::parse_api_status(head.code, body).text();
+  const std::string problem = failure ? kubernetes::bounded_text(failure->text()) : status.text();
   if (!failure && head.code == kForbidden) {
     return end(PlannedEnd::failed, problem_ + "; the pod cannot be read: " + problem);
   }
@@ -221,7 +228,8 @@ void PlanEvictions::refused(const kubernetes::ApiStatus& status,
   }
   // First: a tenant's webhook chooses the code, the causes and a part of the message.
   if (is_of_webhook(status)) return end(PlannedEnd::refused, std::move(problem));
-  if (status.code == 404 || is_of_other_pod(status)) {
+  const PodTarget& pod = waiting_.front().pod;
+  if (is_of_no_pod(status, pod.pod_namespace, pod.name) || is_of_other_pod(status)) {
     return end(PlannedEnd::gone, std::move(problem));
   }
   if (is_of_budget(status)) return end(PlannedEnd::refused_by_budget, std::move(problem));
@@ -232,7 +240,7 @@ void PlanEvictions::refused(const kubernetes::ApiStatus& status,
     --attempts_;
     return;
   }
-  if (is_of_pod(status.code)) return end(PlannedEnd::refused, std::move(problem));
+  if (is_of_pod(status)) return end(PlannedEnd::refused, std::move(problem));
   const Duration wanted = wanted_by(status, head);
   // Of a token that ended: it is not about the pod.
   if (status.code == kNoAccess) return try_again(std::move(problem), wanted, now);

@@ -221,6 +221,9 @@ TEST_F(RebalancerWatchTest, MakesNoPlanIfTheServerLacksAKind) {
   EXPECT_THAT(rebalancer->outcome().error().text(),
               HasSubstr("list /apis/scheduling.k8s.io/v1/priorityclasses: 404"));
   EXPECT_EQ(rebalancer->counts().made, 0U);
+  EXPECT_EQ(readiness(*rebalancer).body,
+            "no current state of the cluster: priorityclasses: list 404\n")
+      << "without the text of the server";
   cluster.set_code("/priorityclasses", 200);
   ASSERT_TRUE(run_until_made(*rebalancer, 1));
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/informer_reporter.h"
 
+#include <fmt/format.h>
+
+#include <string>
 #include <utility>
 
 namespace forestall::cluster {
@@ -8,10 +11,27 @@ namespace forestall::cluster {
 using exports::LogLevel;
 using exports::LogLine;
 
+namespace {
+
+// For a page that any client may read: without text of the API server, which the log has.
+std::string public_problem(const ClusterInformers& informers) {
+  std::string found;
+  for (const auto& each : informers.all()) {
+    if (each->current() || (!found.empty() && !each->refused())) continue;
+    const kubernetes::ListWatchState& now = each->state();
+    found = std::string(each->resource());
+    if (now.refused_code != 0) found += fmt::format(": {} {}", now.verb, now.refused_code);
+    if (each->refused()) break;
+  }
+  return found;
+}
+
+}  // namespace
+
 void InformerReporter::report(const ClusterInformers& informers, PacedLog& log,
                               RebalanceMetrics& metrics, MonotonicTime now) {
   for (const auto& each : informers.all()) log_changes(*each, log);
-  metrics.set_not_ready(informers.current() ? "" : informers.problem());
+  metrics.set_not_ready(public_problem(informers));
   if (now < next_) return;
   next_ = now + kInterval;
   for (const auto& each : informers.all()) {

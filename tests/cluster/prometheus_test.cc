@@ -20,6 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 std::string vector_of(const std::string& samples) {
@@ -108,6 +109,34 @@ TEST(PrometheusQueriesTest, FailWithoutAPlainUrl) {
     rebalance::Snapshot snapshot;
     queries.add_to(snapshot);
     EXPECT_THAT(snapshot.prometheus_answers.at(0).failure, HasSubstr("is not a plain URL")) << url;
+  }
+}
+
+TEST(PrometheusQueriesTest, AllQueriesAreSentAgainToAServerWithoutPost) {
+  const test::TempTree tree({{"token", "of-the-account"}});
+  PrometheusSettings settings;
+  settings.url = "https://prometheus.monitoring:9090";
+  settings.account_directory = tree.path().string();
+  PrometheusQueries queries(settings, {"a", "b"}, [] { return std::int64_t{0}; });
+  queries.begin(MonotonicTime{});
+  const auto answer_both = [&](const char* method, int code, const std::string& body) {
+    const auto first = queries.next(MonotonicTime{});
+    const auto second = queries.next(MonotonicTime{});
+    ASSERT_TRUE(first && second);
+    for (const auto* each : {&*first, &*second}) {
+      EXPECT_EQ(each->http.method, method);
+      queries.answered(each->key, {code, "", ""}, body, std::nullopt, MonotonicTime{});
+    }
+  };
+  answer_both("POST", 405, "{}");
+  answer_both("GET", 200, vector_of(sample("n1", "0.5")));
+  ASSERT_TRUE(queries.done());
+  rebalance::Snapshot snapshot;
+  queries.add_to(snapshot);
+  ASSERT_EQ(snapshot.prometheus_answers.size(), 2U);
+  for (const auto& each : snapshot.prometheus_answers) {
+    EXPECT_EQ(each.failure, "") << each.query;
+    EXPECT_EQ(each.samples.size(), 1U) << each.query;
   }
 }
 
@@ -229,6 +258,18 @@ TEST_F(PrometheusTest, WithoutASecretItGetsTheTokenOfTheServiceAccount) {
   EXPECT_THAT(evicted(cluster, options("")), ElementsAre("a"));
   EXPECT_THAT(tokens(), ElementsAre("Bearer of-the-account"));
   EXPECT_THAT(cluster.requests("GET", "/secrets"), IsEmpty());
+}
+
+TEST(PrometheusSettingsTest, AUrlWithAPasswordIsRefusedAtTheStart) {
+  RebalancerOptions options;
+  options.policy_file = "policy.yaml";
+  options.policy = policy_of("https://me:word@prometheus", kSecretToken);
+  const auto checked = checked_policy(options);
+  ASSERT_FALSE(checked);
+  EXPECT_THAT(checked.error().text(), HasSubstr("policy.yaml: metricsProviders: "));
+  EXPECT_THAT(checked.error().text(), Not(HasSubstr("word@")));
+  options.policy = policy_of("https://prometheus", kSecretToken);
+  EXPECT_TRUE(checked_policy(options));
 }
 
 TEST_F(PrometheusTest, OutsideAPodNothingIsSent) {

@@ -55,17 +55,22 @@ bool PrometheusQueries::is_clear() const {
   return kubernetes::sends_in_clear(settings_.url);
 }
 
+// The URL is not in the message: it may have a password.
+Result<void> PrometheusQueries::check_url(std::string_view url) {
+  const bool is_web = url.starts_with("http://") || url.starts_with("https://");
+  if (is_web && kubernetes::is_plain_url(url)) return {};
+  return error(
+      "the URL of Prometheus is not a plain URL such as https://prometheus.monitoring:9090; remove "
+      "user, password, query and fragment");
+}
+
 void PrometheusQueries::begin(MonotonicTime now) {
   ++run_;
   begun_ = now;
   sent_ = false;
   for (Query& each : queries_) each = {.text = std::move(each.text)};
-  const bool is_web = settings_.url.starts_with("http://") || settings_.url.starts_with("https://");
-  if (!is_web || !kubernetes::is_plain_url(settings_.url)) {
-    return fail(
-        fmt::format("unable to capture prometheus metrics: '{}' is not a plain URL such as "
-                    "https://prometheus.monitoring:9090",
-                    settings_.url));
+  if (const auto checked = check_url(settings_.url); !checked) {
+    return fail("unable to capture prometheus metrics: " + checked.error().text());
   }
   if (!settings_.secret_name.empty()) {
     if (!settings_.is_strict || !is_clear()) {
@@ -78,7 +83,10 @@ void PrometheusQueries::begin(MonotonicTime now) {
                     settings_.url));
   }
   const auto read = read_account_token();
-  if (!read) return fail("prometheus client not initialized: " + read.error().text());
+  if (!read) {
+    return fail(fmt::format("prometheus client not initialized: {}; outside a pod, set authToken",
+                            read.error().text()));
+  }
   begin_queries();
 }
 
@@ -115,13 +123,14 @@ void PrometheusQueries::fail(const std::string& problem) {
   phase_ = QueryPhase::done;
 }
 
-kubernetes::OutgoingRequest PrometheusQueries::request_of(const Query& query) const {
+kubernetes::OutgoingRequest PrometheusQueries::request_of(Query& query) const {
   constexpr std::int64_t kMillis = 1'000'000;
   const std::int64_t now = wall_ns_() / kMillis;
   const std::string form = fmt::format(
       "query={}&time={}.{:03}", kubernetes::percent_encoded(query.text), now / 1000, now % 1000);
   kubernetes::OutgoingRequest request;
   request.target = "/api/v1/query";
+  query.posted = !gets_;
   if (gets_) {
     request.target += '?' + form;
   } else {
@@ -193,8 +202,9 @@ void PrometheusQueries::take_secret(const kubernetes::ResponseHead& head, std::s
 
 void PrometheusQueries::take_answer(Query& query, const kubernetes::ResponseHead& head,
                                     std::string_view body, const std::optional<Error>& failure) {
+  // Other queries may be under way: each is sent again.
   const bool no_post =
-      !failure && (head.code == kNoSuchMethod || head.code == kNotImplemented) && !gets_;
+      !failure && (head.code == kNoSuchMethod || head.code == kNotImplemented) && query.posted;
   if (no_post) {
     gets_ = true;
     query.sent = false;

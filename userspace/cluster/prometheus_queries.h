@@ -47,6 +47,9 @@ class PrometheusQueries final : public RequestSource {
   PrometheusQueries(PrometheusSettings settings, std::vector<std::string> queries,
                     std::function<std::int64_t()> wall_ns);
 
+  // Errors: `url` is not one of http or https, or it has more than a host, a port and a path.
+  [[nodiscard]] static Result<void> check_url(std::string_view url);
+
   // Begins, in place of queries that were not complete.
   void begin(MonotonicTime now);
   void cancel();
@@ -64,6 +67,7 @@ class PrometheusQueries final : public RequestSource {
   struct Query {
     std::string text;
     bool sent = false;
+    bool posted = false;  // with POST, when it was sent last
     bool over = false;
     std::vector<PrometheusValue> values = {};
     std::string failure = {};  // why there are none; empty: there are
@@ -75,7 +79,7 @@ class PrometheusQueries final : public RequestSource {
                    const std::optional<Error>& failure);
   void begin_queries();
   void fail(const std::string& problem);
-  [[nodiscard]] kubernetes::OutgoingRequest request_of(const Query& query) const;
+  [[nodiscard]] kubernetes::OutgoingRequest request_of(Query& query) const;
   void take_answer(Query& query, const kubernetes::ResponseHead& head, std::string_view body,
                    const std::optional<Error>& failure);
 

@@ -125,6 +125,12 @@ Result<rebalance::Policy> checked_policy(const RebalancerOptions& options) {
     return error(options.policy_file +
                  ": reserve: placeholder needs compat: fixed, which plans a destination");
   }
+  const auto prometheus = prometheus_of(options.policy_file, options.policy);
+  if (prometheus && !prometheus_queries(policy).empty()) {
+    if (const auto checked = PrometheusQueries::check_url(prometheus->url); !checked) {
+      return error(options.policy_file + ": metricsProviders: " + checked.error().text());
+    }
+  }
   if (reports_compared(policy) > 0 && options.interval == Duration::zero()) {
     return error(options.policy_file +
                  ": the plugin NodePressure compares several reports of a node; use "

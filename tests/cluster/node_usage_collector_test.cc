@@ -116,6 +116,34 @@ TEST_F(NodeUsageCollectorTest, ItBeginsAnewAfterTheLeadershipWasLost) {
   EXPECT_THAT(means(), ElementsAre(Pair("n1", Pair(300, 3000))));
 }
 
+TEST_F(NodeUsageCollectorTest, AnAnswerAfterTheLeadershipWasLostCountsNotLater) {
+  round(200, metrics_list(node_metrics("n1", "100m", "1000")));
+  const auto late = collector_.next(now_);
+  ASSERT_TRUE(late);
+  leads_ = false;
+  kubernetes::ResponseHead head;
+  head.code = 200;
+  collector_.answered(late->key, head, metrics_list(node_metrics("n1", "1", "1")), std::nullopt,
+                      now_);
+  leads_ = true;
+  EXPECT_FALSE(collector_.has_synced());
+  EXPECT_THAT(means(), IsEmpty());
+}
+
+TEST_F(NodeUsageCollectorTest, LeadershipRegainedWithinARequestBeginsAnew) {
+  round(200, metrics_list(node_metrics("n1", "100m", "1000")));
+  const auto late = collector_.next(now_);
+  ASSERT_TRUE(late);
+  collector_.reset();
+  kubernetes::ResponseHead head;
+  head.code = 200;
+  collector_.answered(late->key, head, metrics_list(node_metrics("n1", "1", "1")), std::nullopt,
+                      now_);
+  EXPECT_THAT(means(), IsEmpty());
+  round(200, metrics_list(node_metrics("n1", "300m", "3000")));
+  EXPECT_THAT(means(), ElementsAre(Pair("n1", Pair(300, 3000))));
+}
+
 constexpr const char* kMeasured = R"(
 apiVersion: descheduler/v1alpha2
 kind: DeschedulerPolicy
@@ -161,6 +189,28 @@ TEST_F(MeasuredNodesTest, UpstreamCollectsWithAPeriodOfItsOwn) {
   clock.jump(NodeUsageCollector::kInterval);
   EXPECT_TRUE(run_until({rebalancer.get()}, [&] { return rounds(cluster) >= 2; }));
   EXPECT_EQ(rebalancer->counts().made, 1U);
+  EXPECT_THAT(cluster.requests("GET", "/metrics.k8s.io/v1beta1/nodes?limit"), IsEmpty())
+      << "the plan uses the means";
+}
+
+// Its other plugins do not need them.
+TEST_F(MeasuredNodesTest, MetricsThatAreRefusedEndNoPlan) {
+  for (const char* const compat : {"upstream", "fixed"}) {
+    ClusterWithPods cluster("a");
+    cluster.set_code("/metrics.k8s.io/", 403, "pods.metrics.k8s.io is forbidden");
+    ::testing::internal::CaptureStderr();
+    {
+      exports::Log log(exports::Log::Stream::standard_error, true, exports::LogLevel::warning);
+      RebalancerOptions options = measured(compat);
+      options.access.server = cluster.url();
+      options.policy_file = "policy.yaml";
+      const auto rebalancer = Rebalancer::create(options, clock_, log).value();
+      ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->finished(); }));
+      EXPECT_EQ(rebalancer->counts().made, 1U) << compat;
+    }
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                HasSubstr("/v1beta1/pods: 403: pods.metrics.k8s.io is forbidden"));
+  }
 }
 
 TEST_F(MeasuredNodesTest, FixedReadsForEachPlan) {

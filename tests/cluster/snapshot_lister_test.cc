@@ -104,6 +104,33 @@ TEST_F(SnapshotListerTest, BeginsAgainIfTheContinueTokenExpired) {
   EXPECT_EQ(lister_.take(0).nodes.size(), 2U) << "pages of the first attempt do not count";
 }
 
+TEST_F(SnapshotListerTest, AnOptionalKindThatIsRefusedIsLeftOut) {
+  for (const int code : {403, 404, 500, 503}) {
+    lister_.begin({{"/apis/metrics.k8s.io/v1beta1/pods", "", true}, {"/api/v1/nodes"}}, now_);
+    const int attempts = code == 500 ? SnapshotLister::kAttemptsMax : 1;
+    for (int i = 0; i < attempts; ++i) {
+      EXPECT_EQ(play(code), "/apis/metrics.k8s.io/v1beta1/pods?limit=500") << code;
+    }
+    EXPECT_EQ(play(200, node_page("a", "")), "/api/v1/nodes?limit=500") << code;
+    ASSERT_TRUE(lister_.done());
+    EXPECT_EQ(lister_.failure(), "");
+    EXPECT_THAT(lister_.left_out(),
+                HasSubstr(fmt::format("GET /apis/metrics.k8s.io/v1beta1/pods: {}", code)));
+    EXPECT_EQ(lister_.take(0).nodes.size(), 1U);
+  }
+}
+
+// Nodes without a report, or pods without a measured use, would be those of the other pages.
+TEST_F(SnapshotListerTest, APartOfAnOptionalKindIsNotUsed) {
+  for (const int code : {403, 404}) {
+    lister_.begin({{"/apis/forestall.dev/v1alpha1/nodereports", "", true}}, now_);
+    EXPECT_NE(play(200, R"({"kind":"NodeReportList","metadata":{"continue":"x"},"items":[]})"), "");
+    EXPECT_NE(play(code), "");
+    ASSERT_TRUE(lister_.done());
+    EXPECT_THAT(lister_.failure(), HasSubstr("nodereports: ")) << code;
+  }
+}
+
 TEST_F(SnapshotListerTest, BeginsAgainABoundedNumberOfTimes) {
   for (int i = 0; i <= SnapshotLister::kRestartsMax; ++i) {
     ASSERT_FALSE(lister_.done()) << i;

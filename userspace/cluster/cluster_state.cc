@@ -19,7 +19,8 @@ StateSources sources_of(const rebalance::Policy& policy) {
   });
   return {.claims = filters || has_classes,
           .volumes = filters,
-          .metrics = policy.kubernetes_metrics,
+          .node_metrics = policy.kubernetes_metrics && !collects_node_metrics(policy),
+          .pod_metrics = policy.kubernetes_metrics,
           .reports = reports_compared(policy) > 0};
 }
 
@@ -64,7 +65,8 @@ std::optional<MonotonicTime> ClusterState::due() const {
 
 void ClusterState::begin() {
   begun_ = clock_.now();
-  std::vector<ListedKind> kinds = polled_kinds(sources_.metrics, sources_.reports);
+  std::vector<ListedKind> kinds =
+      polled_kinds(sources_.node_metrics, sources_.pod_metrics, sources_.reports);
   if (!informers_) {
     for (const WatchedKind& each : watched_kinds(sources_.claims, sources_.volumes)) {
       kinds.push_back({each.path, each.old_path});

@@ -26,10 +26,11 @@ namespace forestall::cluster {
 
 // What a policy reads, besides what every policy does.
 struct StateSources {
-  bool claims = false;   // PersistentVolumeClaims
-  bool volumes = false;  // PersistentVolumes
-  bool metrics = false;  // of metrics.k8s.io
-  bool reports = false;  // NodeReports
+  bool claims = false;        // PersistentVolumeClaims
+  bool volumes = false;       // PersistentVolumes
+  bool node_metrics = false;  // of metrics.k8s.io; false also if PlanMetrics collects them
+  bool pod_metrics = false;   // of metrics.k8s.io
+  bool reports = false;       // NodeReports
 };
 
 [[nodiscard]] StateSources sources_of(const rebalance::Policy& policy);
@@ -64,6 +65,8 @@ class ClusterState {
   [[nodiscard]] bool done() const;
   // Why it is not available; empty: it is. REQUIRES: done().
   [[nodiscard]] std::string failure() const;
+  // Why metrics or NodeReports are not in it; empty: they are, or are not needed.
+  [[nodiscard]] const std::string& left_out() const { return lister_.left_out(); }
   // REQUIRES: done(), without failure(); called once after begin().
   [[nodiscard]] Taken take(std::int64_t wall_ns);
 

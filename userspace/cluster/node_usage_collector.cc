@@ -9,13 +9,17 @@
 
 namespace forestall::cluster {
 
+void NodeUsageCollector::reset() {
+  if (synced_ || sent_) ++run_;
+  means_.clear();
+  synced_ = false;
+  sent_ = false;
+  next_round_.reset();
+}
+
 std::optional<KeyedRequest> NodeUsageCollector::next(MonotonicTime now) {
   if (!leads_()) {
-    if (synced_ || sent_) ++run_;
-    means_.clear();
-    synced_ = false;
-    sent_ = false;
-    next_round_.reset();
+    reset();
     return std::nullopt;
   }
   if (sent_ || (next_round_ && now < *next_round_)) return std::nullopt;
@@ -31,6 +35,7 @@ void NodeUsageCollector::answered(std::string_view key, const kubernetes::Respon
                                   std::string_view body, const std::optional<Error>& failure,
                                   MonotonicTime) {
   if (key != std::to_string(run_)) return;
+  if (!leads_()) return reset();
   sent_ = false;
   synced_ = true;
   if (failure) {

@@ -35,6 +35,9 @@ class NodeUsageCollector final : public RequestSource {
   [[nodiscard]] bool has_synced() const { return synced_; }
   // Why the last round changed no mean; empty: it did.
   [[nodiscard]] const std::string& problem() const { return problem_; }
+  // The leadership is lost: means of before do not count in a later one. next() and answered() find
+  // it themselves, if the leadership is not regained before.
+  void reset();
   // In place of the samples that the snapshot has: one of each node, its mean.
   void add_to(rebalance::Snapshot& snapshot) const;
 

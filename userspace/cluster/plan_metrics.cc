@@ -24,7 +24,7 @@ PlanMetrics::PlanMetrics(kubernetes::HttpClient& client, const Clock& clock,
                          const rebalance::Policy& policy,
                          std::optional<PrometheusSettings> prometheus, std::function<bool()> leads)
     : clock_(clock) {
-  if (policy.kubernetes_metrics && policy.corrections.empty()) {
+  if (collects_node_metrics(policy)) {
     collector_.emplace(std::move(leads));
     collector_sender_.emplace(client, *collector_, clock, 1, NodeUsageCollector::kAnswerBytesMax);
   }
@@ -41,6 +41,11 @@ void PlanMetrics::begin() {
 
 void PlanMetrics::cancel() {
   if (prometheus_) prometheus_->cancel();
+}
+
+void PlanMetrics::leadership_lost() {
+  cancel();
+  if (collector_) collector_->reset();
 }
 
 void PlanMetrics::advance() {

@@ -27,6 +27,8 @@ class PlanMetrics {
   // For one plan, in place of one that is not done().
   void begin();
   void cancel();
+  // Cancels, and drops the use of nodes.
+  void leadership_lost();
   void advance();
   [[nodiscard]] bool done() const {
     return (!prometheus_ || prometheus_->done()) && (!collector_ || collector_->has_synced());

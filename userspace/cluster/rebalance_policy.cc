@@ -82,6 +82,10 @@ std::vector<std::string> prometheus_queries(const rebalance::Policy& policy) {
   return queries;
 }
 
+bool collects_node_metrics(const rebalance::Policy& policy) {
+  return policy.kubernetes_metrics && policy.corrections.empty();
+}
+
 std::size_t reports_compared(const rebalance::Policy& policy) {
   std::size_t most = 0;
   for (const rebalance::Profile& profile : policy.profiles) {

@@ -29,6 +29,8 @@ namespace forestall::cluster {
 [[nodiscard]] std::vector<std::string> prometheus_queries(const rebalance::Policy& policy);
 // Its evictionFailureEventNotification; false if it cannot be read.
 [[nodiscard]] bool reports_failures(const std::string& file, const std::string& text);
+// Whether the use of nodes is collected with a period of its own, as in the descheduler.
+[[nodiscard]] bool collects_node_metrics(const rebalance::Policy& policy);
 // Reports of a node that a plugin compares; 0: none reads NodeReports.
 [[nodiscard]] std::size_t reports_compared(const rebalance::Policy& policy);
 

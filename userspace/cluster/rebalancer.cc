@@ -231,11 +231,12 @@ void Rebalancer::follow_election() {
   led_ = leads_now;
   log_.write(leads_now ? LogLevel::info : LogLevel::warning,
              LogLine("leader").field("state", leads_now ? "leads" : "lost"));
-  if (!leads_now && rooms_) rooms_->release_all("the leadership is lost");
-  if (leads_now || phase_ == RunPhase::idle) return;
+  if (leads_now) return;
+  plan_metrics_.leadership_lost();
+  if (rooms_) rooms_->release_all("the leadership is lost");
+  if (phase_ == RunPhase::idle) return;
   evictions_.abandon("the leadership is lost");
   state_.cancel();
-  plan_metrics_.cancel();
   if (phase_ == RunPhase::reading) fail_cycle("the leadership is lost");
 }
 
@@ -243,18 +244,19 @@ void Rebalancer::poll_reports() {
   if (!uses_reports_) return;
   if (reads_reports_ && report_lister_.done()) {
     reads_reports_ = false;
-    if (report_lister_.failure().empty()) {
-      reports_.add(report_lister_.take(wall_ns()), clock_.now());
-    } else {
-      log_.write(LogLevel::warning,
-                 LogLine("node-reports").field("problem", report_lister_.failure()));
+    const std::string& failed = report_lister_.failure();
+    const std::string& problem = failed.empty() ? report_lister_.left_out() : failed;
+    if (!problem.empty() && problem != reports_problem_) {
+      log_.write(LogLevel::warning, LogLine("node-reports").field("problem", problem));
     }
+    reports_problem_ = problem;
+    if (problem.empty()) reports_.add(report_lister_.take(wall_ns()), clock_.now());
   }
   // A process that becomes the leader plans at once, with reports of before.
   if (reads_reports_ || clock_.now() < next_reports_) return;
   next_reports_ = clock_.now() + kReportsInterval;
   reads_reports_ = true;
-  report_lister_.begin(polled_kinds(false, true), clock_.now());
+  report_lister_.begin(polled_kinds(false, false, true), clock_.now());
 }
 
 void Rebalancer::begin_cycle() {
@@ -265,11 +267,21 @@ void Rebalancer::begin_cycle() {
   plan_metrics_.begin();
 }
 
+void Rebalancer::report_left_out() {
+  if (state_.left_out() == left_out_) return;
+  left_out_ = state_.left_out();
+  if (left_out_.empty()) return;
+  log_.write(LogLevel::warning, LogLine("plan")
+                                    .field("problem", left_out_)
+                                    .field("effect", "plugins that need it evict nothing"));
+}
+
 void Rebalancer::plan() {
   if (const std::string why = state_.failure(); !why.empty()) {
     state_.cancel();
     return fail_cycle(why);
   }
+  report_left_out();
   ClusterState::Taken taken = state_.take(wall_ns());
   rebalance::Snapshot& snapshot = taken.snapshot;
   plan_metrics_.add_to(snapshot);

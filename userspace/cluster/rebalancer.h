@@ -114,6 +114,7 @@ class Rebalancer {
   void report_failure(const PlannedEviction& eviction, const std::string& problem);
   void report_limits();
   void remember_end(const PlanEvictions::Ended& ended);
+  void report_left_out();
   void report_losses();
   void forget_move(const PodTarget& pod);
   [[nodiscard]] ReservedRoom reserve(const PlannedEviction& eviction);
@@ -169,6 +170,8 @@ class Rebalancer {
   std::string election_problem_;
   std::string holder_;
   std::string metrics_problem_;
+  std::string left_out_;
+  std::string reports_problem_;
   std::string events_problem_;
   std::string rooms_problem_;
   std::uint64_t events_dropped_ = 0;

@@ -21,12 +21,10 @@ constexpr int kNotServed = 503;  // of an aggregated API without its server
 
 }  // namespace
 
-std::vector<ListedKind> polled_kinds(bool metrics, bool reports) {
+std::vector<ListedKind> polled_kinds(bool node_metrics, bool pod_metrics, bool reports) {
   std::vector<ListedKind> kinds;
-  if (metrics) {
-    kinds.push_back({"/apis/metrics.k8s.io/v1beta1/nodes", "", true});
-    kinds.push_back({"/apis/metrics.k8s.io/v1beta1/pods", "", true});
-  }
+  if (node_metrics) kinds.push_back({"/apis/metrics.k8s.io/v1beta1/nodes", "", true});
+  if (pod_metrics) kinds.push_back({"/apis/metrics.k8s.io/v1beta1/pods", "", true});
   if (reports) kinds.push_back({"/apis/forestall.dev/v1alpha1/nodereports", "", true});
   return kinds;
 }
@@ -42,6 +40,7 @@ void SnapshotLister::start(MonotonicTime now) {
   kinds_ = all_kinds_;
   reader_.emplace();
   failure_.clear();
+  left_out_.clear();
   bytes_ = 0;
   pages_ = 0;
   continue_.clear();
@@ -110,21 +109,33 @@ void SnapshotLister::answered(std::string_view key, const kubernetes::ResponseHe
     return start(now);
   }
   const bool transient = failure || head.code == 429 || head.code == 401 || head.code >= 500;
-  if (!transient || attempts_ >= kAttemptsMax) return fail(problem);
+  if (!transient || attempts_ >= kAttemptsMax) {
+    // A part of a list is worse than none.
+    if (kind.optional && continue_.empty()) return leave_out(problem);
+    return fail(problem);
+  }
   const auto wanted = status.retry_after
                           ? status.retry_after
                           : kubernetes::parse_retry_after(head.retry_after, head.date);
   not_before_ = now + std::max(backoff_.next(chance_()), wanted.value_or(Duration::zero()));
 }
 
-void SnapshotLister::missing(std::string problem) {
+void SnapshotLister::missing(const std::string& problem) {
   const ListedKind& kind = kinds_.back();
-  attempts_ = 0;
   if (!old_ && !kind.old_path.empty()) {
     old_ = true;
+    attempts_ = 0;
     return;
   }
-  if (!kind.optional) return fail(problem);
+  if (!kind.optional || !continue_.empty()) return fail(problem);
+  leave_out(problem);
+}
+
+void SnapshotLister::leave_out(const std::string& problem) {
+  if (!left_out_.empty()) left_out_ += "; ";
+  left_out_ += fmt::format("GET {}: {}", kinds_.back().path, problem);
+  attempts_ = 0;
+  backoff_.reset();
   next_kind();
 }
 

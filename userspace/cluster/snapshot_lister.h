@@ -24,11 +24,13 @@ namespace forestall::cluster {
 struct ListedKind {
   std::string path;
   std::string old_path = {};  // of servers without `path`; empty: none
-  bool optional = false;      // a server may have no such kind
+  // The plan is made without it if the server has no such kind, or refuses its first page.
+  bool optional = false;
 };
 
 // What the policy measures. `metrics`: of metrics.k8s.io; `reports`: NodeReports.
-[[nodiscard]] std::vector<ListedKind> polled_kinds(bool metrics, bool reports);
+[[nodiscard]] std::vector<ListedKind> polled_kinds(bool node_metrics, bool pod_metrics,
+                                                   bool reports);
 
 class SnapshotLister final : public RequestSource {
  public:
@@ -54,6 +56,8 @@ class SnapshotLister final : public RequestSource {
   [[nodiscard]] bool done() const { return kinds_.empty(); }
   // Why it ended without a snapshot; empty: it did not.
   [[nodiscard]] const std::string& failure() const { return failure_; }
+  // Why optional kinds are not in the snapshot; empty: all are.
+  [[nodiscard]] const std::string& left_out() const { return left_out_; }
   // When the first request was due, since the last restart: nothing in the snapshot is older.
   [[nodiscard]] MonotonicTime begun() const { return begun_; }
   // REQUIRES: done(), without failure(); called once.
@@ -67,7 +71,8 @@ class SnapshotLister final : public RequestSource {
  private:
   [[nodiscard]] Result<void> add_page(std::string_view body);
   void start(MonotonicTime now);
-  void missing(std::string problem);
+  void missing(const std::string& problem);
+  void leave_out(const std::string& problem);
   void next_kind();
   void fail(const std::string& problem);
 
@@ -87,6 +92,7 @@ class SnapshotLister final : public RequestSource {
   MonotonicTime not_before_{};
   kubernetes::Backoff backoff_;
   std::string failure_;
+  std::string left_out_;
 };
 
 }  // namespace forestall::cluster

@@ -108,7 +108,10 @@ TEST_F(RebalancerWatchTest, WaitsForAListThatIsSlow) {
   RebalancerOptions options;
   options.interval = minutes(10);
   const auto rebalancer = make_with(clock, cluster, options);
-  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return cluster.lists_of_pods() == 1; }));
+  // The lists of the other kinds are complete.
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] {
+    return cluster.lists_of_pods() == 1 && cluster.requests("GET", "watch=1").size() == 4;
+  }));
   clock.jump(std::chrono::seconds(150));
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(rebalancer->step(-1, milliseconds(5)));
   cluster.answer_lists();

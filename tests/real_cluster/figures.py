@@ -24,6 +24,8 @@ from lab import NODE, PATIENCE, PODS_MEMORY, LabError, is_ready
 LEAKERS = {"fast": (1600, 0, 0), "slow": (1600, 5, 0), "creeping": (1600, 50, 1100)}
 # How long the kubelet alone may take to evict a pod that it restarts: it reads every 10 s.
 SETTLE_SECONDS = 25
+# Until the kubelet alone has written the condition of a kill to the node's status.
+KUBELET_PATIENCE = 30
 # Of the agent's log, if a kill was late.
 LINES_SHOWN = 12
 # MiB.
@@ -160,8 +162,9 @@ class Leak:
             f"involvedObject.uid%3D{self.pod['metadata']['uid']}")["items"]
         self.run.event = any(each["source"]["component"] == self.guard.component
                              for each in events)
-        # What has not come by now does not come: settle() has waited.
-        up = transition(self.guard.condition, "True", self.node, 3)
+        # settle() has waited; the kubelet checks each 10 s, and then writes the node's status.
+        up = transition(self.guard.condition, "True", self.node,
+                        3 if self.guard is FORESTALL else KUBELET_PATIENCE)
         self.run.condition_up = bool(up)
         self.run.condition_down = bool(up) and bool(
             transition(self.guard.condition, "False", up, PATIENCE))

@@ -180,7 +180,7 @@ TEST_F(RebalancerWatchTest, MakesNoPlanOfAStateThatIsNotCurrent) {
   // The other watches are confirmed again.
   ASSERT_TRUE(run_until({rebalancer.get()}, [&] {
     const exports::HttpAnswer answer = readiness(*rebalancer);
-    return answer.status == 503 && answer.body.find("/api/v1/pods: 500") != std::string::npos;
+    return answer.status == 503 && answer.body.ends_with(" pods: list 500\n");
   }));
   EXPECT_THAT(rebalancer->metrics().text(),
               HasSubstr("forestall_rebalance_informer_current{resource=\"pods\"} 0"));

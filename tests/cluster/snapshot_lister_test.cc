@@ -107,7 +107,7 @@ TEST_F(SnapshotListerTest, BeginsAgainIfTheContinueTokenExpired) {
 TEST_F(SnapshotListerTest, AnOptionalKindThatIsRefusedIsLeftOut) {
   for (const int code : {403, 404, 500, 503}) {
     lister_.begin({{"/apis/metrics.k8s.io/v1beta1/pods", "", true}, {"/api/v1/nodes"}}, now_);
-    const int attempts = code == 500 ? SnapshotLister::kAttemptsMax : 1;
+    const int attempts = code == 500 ? SnapshotLister::kOptionalAttemptsMax : 1;
     for (int i = 0; i < attempts; ++i) {
       EXPECT_EQ(play(code), "/apis/metrics.k8s.io/v1beta1/pods?limit=500") << code;
     }
@@ -118,6 +118,18 @@ TEST_F(SnapshotListerTest, AnOptionalKindThatIsRefusedIsLeftOut) {
                 HasSubstr(fmt::format("GET /apis/metrics.k8s.io/v1beta1/pods: {}", code)));
     EXPECT_EQ(lister_.take(0).nodes.size(), 1U);
   }
+}
+
+TEST_F(SnapshotListerTest, AnOptionalKindThatHangsLeavesTimeForTheOthers) {
+  lister_.begin({{"/apis/metrics.k8s.io/v1beta1/pods", "", true}, {"/api/v1/nodes"}}, now_);
+  const MonotonicTime begun = now_;
+  for (int i = 0; i < SnapshotLister::kOptionalAttemptsMax; ++i) {
+    EXPECT_NE(play(504, "", SnapshotLister::kOptionalLongest), "");
+    EXPECT_EQ(longest_, SnapshotLister::kOptionalLongest);
+  }
+  EXPECT_LT(now_ - begun, std::chrono::seconds(40));
+  EXPECT_EQ(play(200, node_page("a", "")), "/api/v1/nodes?limit=500");
+  EXPECT_EQ(lister_.failure(), "");
 }
 
 // Nodes without a report, or pods without a measured use, would be those of the other pages.

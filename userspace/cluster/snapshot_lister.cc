@@ -78,10 +78,15 @@ std::optional<KeyedRequest> SnapshotLister::next(MonotonicTime now) {
   kubernetes::OutgoingRequest request;
   request.target = fmt::format("{}?limit={}", old_ ? kind.old_path : kind.path, kPageSize);
   if (!continue_.empty()) request.target += "&continue=" + kubernetes::percent_encoded(continue_);
-  request.longest = std::min(kPageLongest, left);
+  request.longest = std::min(may_be_left_out() ? kOptionalLongest : kPageLongest, left);
   sent_ = true;
   ++attempts_;
   return KeyedRequest{std::to_string(run_), std::move(request)};
+}
+
+// A part of a list is worse than none.
+bool SnapshotLister::may_be_left_out() const {
+  return kinds_.back().optional && continue_.empty();
 }
 
 void SnapshotLister::answered(std::string_view key, const kubernetes::ResponseHead& head,
@@ -109,9 +114,8 @@ void SnapshotLister::answered(std::string_view key, const kubernetes::ResponseHe
     return start(now);
   }
   const bool transient = failure || head.code == 429 || head.code == 401 || head.code >= 500;
-  if (!transient || attempts_ >= kAttemptsMax) {
-    // A part of a list is worse than none.
-    if (kind.optional && continue_.empty()) return leave_out(problem);
+  if (!transient || attempts_ >= (may_be_left_out() ? kOptionalAttemptsMax : kAttemptsMax)) {
+    if (may_be_left_out()) return leave_out(problem);
     return fail(problem);
   }
   const auto wanted = status.retry_after

@@ -41,6 +41,9 @@ class SnapshotLister final : public RequestSource {
   static constexpr std::uint64_t kBytesMax = std::uint64_t{2} << 30;
   static constexpr int kPagesMax = 10'000;
   static constexpr int kAttemptsMax = 4;  // for one page
+  // Of the first page of an optional kind: a metrics API that hangs leaves time for the others.
+  static constexpr int kOptionalAttemptsMax = 2;
+  static constexpr Duration kOptionalLongest = std::chrono::seconds(15);
   // Because the server no longer has the state of the first page.
   static constexpr int kRestartsMax = 2;
   // Of all lists since begun(): a plan of an older state is not carried out.
@@ -72,6 +75,7 @@ class SnapshotLister final : public RequestSource {
   [[nodiscard]] Result<void> add_page(std::string_view body);
   void start(MonotonicTime now);
   void missing(const std::string& problem);
+  [[nodiscard]] bool may_be_left_out() const;
   void leave_out(const std::string& problem);
   void next_kind();
   void fail(const std::string& problem);

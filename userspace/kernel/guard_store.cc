@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <limits>
 #include <utility>
 
@@ -41,7 +42,10 @@ std::uint32_t last_of(const std::vector<std::string>& names) {
 Result<std::size_t> drop_former_guards(GuardStore& store) {
   const std::vector<std::string> names = TRY(store.names());
   const UniqueFd turn = readable_turn(store);
-  if (turn) TRY(require_no_agent(turn.get()));
+  if (turn) {
+    const auto unused = require_no_agent(turn.get());
+    if (!unused && unused.error().code == EBUSY) return unused.error();
+  }
   const auto ended = turn ? end_turn(turn.get(), last_of(names)) : Result<void>();
   std::size_t dropped = 0;
   for (const std::string& name : names) {

@@ -277,6 +277,15 @@ class RuleSampling {
     for (const rulesets::CgroupPattern& pattern : need.cgroups) expand("/", pattern, 0, need);
   }
 
+  // After each find(). What one descent leaves of its share is for those after it.
+  void descend() {
+    for (std::size_t i = 0; i < descents_.size(); ++i) {
+      const std::size_t left =
+          RuleReader::kCgroupsMax - std::min(wanted_.size(), RuleReader::kCgroupsMax);
+      descend(descents_[i].first, descents_[i].second, left / (descents_.size() - i));
+    }
+  }
+
   void read() {
     add_protections();
     add_ancestors();
@@ -284,6 +293,9 @@ class RuleSampling {
   }
 
  private:
+  // Directories that are listed for one observation, besides those that patterns name.
+  static constexpr std::size_t kListedMax = 2 * RuleReader::kCgroupsMax;
+
   struct Wanted {
     Items items;
     bool whole = false;  // has more descendants than are read
@@ -322,7 +334,9 @@ class RuleSampling {
   void expand(const std::string& path, const rulesets::CgroupPattern& pattern, std::size_t next,
               const rulesets::RuleNeed& need) {
     if (next == pattern.components.size()) {
-      if (request(path, need.items) != nullptr && need.descend) descend(path, need.items);
+      if (request(path, need.items) != nullptr && need.descend) {
+        descents_.emplace_back(path, need.items);
+      }
       return;
     }
     const std::string& component = pattern.components[next];
@@ -338,50 +352,59 @@ class RuleSampling {
     }
   }
 
+  // Many descendants of one cgroup must not make its siblings parts of a candidate: only the
+  // smallest cgroup that has them is a candidate as a whole. Large ones come last, because they may
+  // use up what is left.
+  void descend(const std::string& top, Items items, std::size_t budget) {
+    budget_ = std::min(wanted_.size() + budget, RuleReader::kCgroupsMax);
+    std::vector<std::string> large;
+    if (!add_subtree(top, items)) large.push_back(top);
+    for (std::size_t i = 0; i < large.size(); ++i) {
+      const std::string path = large[i];
+      std::vector<std::string> children;
+      for (const std::string& name : children_of(path)) {
+        children.push_back(child_path(path, name));
+      }
+      const bool fits = children.size() <= RuleSampleReader::kDescendantsMax &&
+                        i < RuleSampleReader::kLargeMax && has_room_for(children);
+      if (!fits && path != "/") {
+        wanted_[path].whole = true;
+        continue;
+      }
+      // All of them before a part of one: they are candidates beside each other.
+      for (const std::string& child : children) static_cast<void>(request(child, items));
+      for (const std::string& child : children) {
+        if (!add_subtree(child, items)) large.push_back(child);
+      }
+    }
+  }
+
+  // Within this descent's share of the limit.
+  [[nodiscard]] bool has_room_for(const std::vector<std::string>& paths) const {
+    const auto fresh = std::ranges::count_if(
+        paths, [&](const std::string& path) { return !wanted_.contains(path); });
+    return wanted_.size() + static_cast<std::size_t>(fresh) <= budget_;
+  }
+
+  // False: it is too large.
+  bool add_subtree(const std::string& top, Items items) {
+    const auto found = subtree(top);
+    if (!found || !has_room_for(*found)) return false;
+    for (const std::string& path : *found) static_cast<void>(request(path, items));
+    return true;
+  }
+
   // All of the subtree, from the top; nothing: it has more descendants than are read.
   std::optional<std::vector<std::string>> subtree(const std::string& top) {
     std::vector<std::string> found{top};
     for (std::size_t i = 0; i < found.size(); ++i) {
+      if (children_.size() >= kListedMax && !children_.contains(found[i])) return std::nullopt;
       for (const std::string& name : children_of(found[i])) {
         found.push_back(child_path(found[i], name));
       }
       if (found.size() > RuleSampleReader::kDescendantsMax + 1) return std::nullopt;
     }
     return found;
-  }
-
-  // Many descendants of one cgroup must not make its siblings parts of a candidate: only the
-  // smallest cgroup that has them is a candidate as a whole. Large ones come last, because they may
-  // use up what is left of the limit.
-  void descend(const std::string& top, Items items) {
-    std::vector<std::string> large;
-    if (!add_subtree(top, items)) large.push_back(top);
-    for (std::size_t i = 0; i < large.size(); ++i) {
-      const std::string path = large[i];
-      const std::vector<std::string> names = children_of(path);
-      const bool is_root = path == "/";
-      if (!is_root && (i >= RuleSampleReader::kLargeMax || !has_room_for(names.size()))) {
-        wanted_[path].whole = true;
-        continue;
-      }
-      for (const std::string& name : names) {
-        const std::string child = child_path(path, name);
-        if (request(child, items) != nullptr && !add_subtree(child, items)) large.push_back(child);
-      }
-    }
-  }
-
-  [[nodiscard]] bool has_room_for(std::size_t more) const {
-    return more <= RuleSampleReader::kDescendantsMax &&
-           wanted_.size() + more <= RuleReader::kCgroupsMax;
-  }
-
-  // False: it is too large.
-  bool add_subtree(const std::string& top, Items items) {
-    const auto found = subtree(top);
-    if (!found || wanted_.size() + found->size() > RuleReader::kCgroupsMax) return false;
-    for (const std::string& path : *found) static_cast<void>(request(path, items));
-    return true;
   }
 
   // Protection is shared among siblings: memory.min and memory.low of all of them count, up to the
@@ -511,7 +534,9 @@ class RuleSampling {
 
   const kernel::CgroupTree& tree_;
   rulesets::RuleObservation& out_;
-  std::map<std::string, Wanted> wanted_;  // sorted as the observation is
+  std::map<std::string, Wanted> wanted_;                 // sorted as the observation is
+  std::vector<std::pair<std::string, Items>> descents_;  // tops, in the order of the needs
+  std::size_t budget_ = 0;                               // of wanted_, for the descent under way
   std::map<std::string, std::vector<std::string>> children_;
 };
 
@@ -541,6 +566,7 @@ rulesets::RuleObservation RuleSampleReader::read(MonotonicTime now,
   read_host(observation.host);
   RuleSampling sampling(tree_, observation);
   for (const rulesets::RuleNeed& each : needs) sampling.find(each);
+  sampling.descend();
   sampling.read();
   observation.spared = spared();
   return observation;

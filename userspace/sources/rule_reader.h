@@ -36,9 +36,10 @@ class RuleReader {
 // Reads only what rulesets need, for an agent: cgroups that a ruleset names, and of these the files
 // that decide something. What a tenant can do to the reader:
 // - many cgroups: of a cgroup with more than kDescendantsMax descendants, each child is read by
-//   itself. One with more children than that is a candidate as a whole, and so is one for which
-//   there is no room in RuleReader::kCgroupsMax. Other cgroups beyond that are left out, and the
-//   observation is marked as incomplete;
+//   itself. One with more children than that is a candidate as a whole, and so is one that does not
+//   fit its share of RuleReader::kCgroupsMax: each cgroup whose descendants are candidates has an
+//   equal one. Other cgroups beyond the limit are left out, and the observation is marked as
+//   incomplete;
 // - attributes: user.* counts only on a cgroup that root owns. The owner of a cgroup could
 //   otherwise choose that others are killed first.
 // Not for the loop's thread: memory.stat waits for a flush.

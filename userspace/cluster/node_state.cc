@@ -38,8 +38,8 @@ std::optional<NodeCondition> NodeState::report(MonotonicTime now) const {
   // An agent that was started again does not have the transition period of the one before.
   const bool is_held = pressed_ && now - *pressed_ < transition_ &&
                        (*pressed_ < agent_start_ || may_be_of_another_agent_);
-  using Pressure = NodeCondition::Pressure;
-  return NodeCondition{*is_pressed_ || is_held ? Pressure::yes : Pressure::no, false};
+  const bool yes = *is_pressed_ || is_held;
+  return NodeCondition{yes ? NodeCondition::Pressure::yes : NodeCondition::Pressure::no, false};
 }
 
 std::optional<MonotonicTime> NodeState::due(MonotonicTime now) const {

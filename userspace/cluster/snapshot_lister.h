@@ -37,7 +37,8 @@ class SnapshotLister final : public RequestSource {
   static constexpr int kPageSize = 500;
   // Of one page: an object has at most 1.5 MiB, and few have more than 20 KiB.
   static constexpr std::size_t kPageBytesMax = std::size_t{64} << 20;
-  // Of all pages: the memory limit of the Deployment. What is kept of a list is smaller than it.
+  // Of all pages, which are larger than what is kept of them. With what informers keep, less than
+  // the memory limit of the Deployment.
   static constexpr std::uint64_t kBytesMax = std::uint64_t{2} << 30;
   static constexpr int kPagesMax = 10'000;
   static constexpr int kAttemptsMax = 4;  // for one page

@@ -7,6 +7,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "sources/rule_selection.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
 
@@ -118,7 +119,7 @@ TEST(RuleSampleReader, OnlyThePartThatIsTooLargeIsOneCandidate) {
   const auto tree = kernel::CgroupTree::discover();
   ASSERT_TRUE(tree.ok());
   ScratchCgroup scratch;
-  for (std::size_t i = 0; i <= sources::RuleSampleReader::kDescendantsMax; ++i) {
+  for (std::size_t i = 0; i <= sources::RuleSelection::kDescendantsMax; ++i) {
     scratch.child("many/c" + std::to_string(i));
   }
   scratch.child("calm/part");

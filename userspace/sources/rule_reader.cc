@@ -16,8 +16,8 @@
 #include "base/unique_fd.h"
 #include "kernel/held_file.h"
 #include "kernel/memory_files.h"
-#include "rulesets/cgroup_pattern.h"
 #include "sources/own_unit.h"
+#include "sources/rule_selection.h"
 
 namespace forestall::sources {
 namespace {
@@ -259,200 +259,60 @@ namespace {
 using rulesets::Item;
 using rulesets::Items;
 
-std::string child_path(std::string_view parent, const std::string& name) {
-  return (parent == "/" ? "" : std::string(parent)) + "/" + name;
-}
-
-bool is_glob(const std::string& component) {
-  return component.find_first_of("*?[{\\") != std::string::npos;
-}
-
-// One observation, cgroup by cgroup.
-class RuleSampling {
+// What a selection lists, from the memory hierarchy.
+class TreeLister final : public CgroupLister {
  public:
-  RuleSampling(const kernel::CgroupTree& tree, rulesets::RuleObservation& out)
-      : tree_(tree), out_(out) {}
+  TreeLister(const kernel::CgroupTree& tree, bool& incomplete)
+      : tree_(tree), incomplete_(incomplete) {}
 
-  void find(const rulesets::RuleNeed& need) {
-    for (const rulesets::CgroupPattern& pattern : need.cgroups) expand("/", pattern, 0, need);
+  bool exists(const std::string& path) override { return usable(tree_.id_at(path)); }
+
+  std::vector<std::string> children(const std::string& path) override {
+    const auto directory = tree_.open(path);
+    if (!usable(directory)) return {};
+    auto names = directory->children();
+    if (!usable(names)) return {};
+    return *std::move(names);
   }
-
-  // After each find(). What one descent leaves of its share is for those after it.
-  void descend() {
-    for (std::size_t i = 0; i < descents_.size(); ++i) {
-      const std::size_t left =
-          RuleReader::kCgroupsMax - std::min(wanted_.size(), RuleReader::kCgroupsMax);
-      descend(descents_[i].first, descents_[i].second, left / (descents_.size() - i));
-    }
-  }
-
-  void read() {
-    add_protections();
-    add_ancestors();
-    for (const auto& [path, wanted] : wanted_) read(path, wanted);
-  }
-
- private:
-  // Directories that are listed for one observation, besides those that patterns name.
-  static constexpr std::size_t kListedMax = 2 * RuleReader::kCgroupsMax;
-
-  struct Wanted {
-    Items items;
-    bool whole = false;  // has more descendants than are read
-  };
 
   // What cannot be opened for another reason than its removal may exist.
   template <typename T>
   bool usable(const Result<T>& result) {
     if (result) return true;
-    if (!kernel::is_removed(result.error())) out_.incomplete = true;
+    if (!kernel::is_removed(result.error())) incomplete_ = true;
     return false;
   }
 
-  const std::vector<std::string>& children_of(const std::string& path) {
-    const auto [known, is_new] = children_.try_emplace(path);
-    if (!is_new) return known->second;
+ private:
+  const kernel::CgroupTree& tree_;
+  bool& incomplete_;
+};
+
+// One observation, cgroup by cgroup.
+class RuleSampling {
+ public:
+  RuleSampling(const kernel::CgroupTree& tree, rulesets::RuleObservation& out)
+      : tree_(tree), out_(out), lister_(tree, out.incomplete) {}
+
+  void read(const std::vector<rulesets::RuleNeed>& needs) {
+    RuleSelection selection(lister_, tree_.version());
+    selection.select(needs);
+    if (selection.incomplete()) out_.incomplete = true;
+    for (const auto& [path, selected] : selection.selected()) read(path, selected);
+  }
+
+ private:
+  void read(const std::string& path, const SelectedCgroup& selected) {
     const auto directory = tree_.open(path);
-    if (!usable(directory)) return known->second;
-    auto names = directory->children();
-    if (usable(names)) known->second = *std::move(names);
-    return known->second;
-  }
-
-  // Nothing: the limit is reached.
-  Wanted* request(const std::string& path, Items items) {
-    const auto known = wanted_.find(path);
-    if (known == wanted_.end() && wanted_.size() >= RuleReader::kCgroupsMax) {
-      out_.incomplete = true;
-      return nullptr;
-    }
-    Wanted& wanted = wanted_[path];
-    wanted.items |= items;
-    return &wanted;
-  }
-
-  void expand(const std::string& path, const rulesets::CgroupPattern& pattern, std::size_t next,
-              const rulesets::RuleNeed& need) {
-    if (next == pattern.components.size()) {
-      if (request(path, need.items) != nullptr && need.descend) {
-        descents_.emplace_back(path, need.items);
-      }
-      return;
-    }
-    const std::string& component = pattern.components[next];
-    if (!is_glob(component)) {
-      const std::string child = child_path(path, component);
-      if (usable(tree_.id_at(child))) expand(child, pattern, next + 1, need);
-      return;
-    }
-    const std::vector<std::string> names = children_of(path);
-    for (const std::string& name : names) {
-      if (!rulesets::component_matches(component, name)) continue;
-      expand(child_path(path, name), pattern, next + 1, need);
-    }
-  }
-
-  // Many descendants of one cgroup must not make its siblings parts of a candidate: only the
-  // smallest cgroup that has them is a candidate as a whole. Large ones come last, because they may
-  // use up what is left.
-  void descend(const std::string& top, Items items, std::size_t budget) {
-    budget_ = std::min(wanted_.size() + budget, RuleReader::kCgroupsMax);
-    std::vector<std::string> large;
-    if (!add_subtree(top, items)) large.push_back(top);
-    for (std::size_t i = 0; i < large.size(); ++i) {
-      const std::string path = large[i];
-      std::vector<std::string> children;
-      for (const std::string& name : children_of(path)) {
-        children.push_back(child_path(path, name));
-      }
-      const bool fits = children.size() <= RuleSampleReader::kDescendantsMax &&
-                        i < RuleSampleReader::kLargeMax && has_room_for(children);
-      if (!fits && path != "/") {
-        wanted_[path].whole = true;
-        continue;
-      }
-      // All of them before a part of one: they are candidates beside each other.
-      for (const std::string& child : children) static_cast<void>(request(child, items));
-      for (const std::string& child : children) {
-        if (!add_subtree(child, items)) large.push_back(child);
-      }
-    }
-  }
-
-  // Within this descent's share of the limit.
-  [[nodiscard]] bool has_room_for(const std::vector<std::string>& paths) const {
-    const auto fresh = std::ranges::count_if(
-        paths, [&](const std::string& path) { return !wanted_.contains(path); });
-    return wanted_.size() + static_cast<std::size_t>(fresh) <= budget_;
-  }
-
-  // False: it is too large.
-  bool add_subtree(const std::string& top, Items items) {
-    const auto found = subtree(top);
-    if (!found || !has_room_for(*found)) return false;
-    for (const std::string& path : *found) static_cast<void>(request(path, items));
-    return true;
-  }
-
-  // All of the subtree, from the top; nothing: it has more descendants than are read.
-  std::optional<std::vector<std::string>> subtree(const std::string& top) {
-    std::vector<std::string> found{top};
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      if (children_.size() >= kListedMax && !children_.contains(found[i])) return std::nullopt;
-      for (const std::string& name : children_of(found[i])) {
-        found.push_back(child_path(found[i], name));
-      }
-      if (found.size() > RuleSampleReader::kDescendantsMax + 1) return std::nullopt;
-    }
-    return found;
-  }
-
-  // Protection is shared among siblings: memory.min and memory.low of all of them count, up to the
-  // top.
-  void add_protections() {
-    if (tree_.version() == CgroupVersion::v1) return;
-    std::vector<std::string> parents;
-    for (const auto& [path, wanted] : wanted_) {
-      if (!wanted.items.has(Item::protection)) continue;
-      std::size_t slash = path.rfind('/');
-      for (; slash != 0 && slash != std::string::npos; slash = path.rfind('/', slash - 1)) {
-        parents.push_back(path.substr(0, slash));
-      }
-    }
-    std::ranges::sort(parents);
-    parents.erase(std::unique(parents.begin(), parents.end()), parents.end());
-    const Items items = Items(Item::protection) | Item::usage;
-    for (const std::string& parent : parents) {
-      static_cast<void>(request(parent, items));
-      const std::vector<std::string> names = children_of(parent);
-      for (const std::string& name : names)
-        static_cast<void>(request(child_path(parent, name), items));
-    }
-  }
-
-  void add_ancestors() {
-    std::vector<std::string> paths;
-    for (const auto& [path, wanted] : wanted_) paths.push_back(path);
-    for (const std::string& path : paths) {
-      wanted_["/"];
-      std::size_t slash = path.rfind('/');
-      for (; slash != 0 && slash != std::string::npos; slash = path.rfind('/', slash - 1)) {
-        if (!wanted_.try_emplace(path.substr(0, slash)).second) break;
-      }
-    }
-  }
-
-  void read(const std::string& path, const Wanted& wanted) {
-    const auto directory = tree_.open(path);
-    if (!usable(directory)) return;
+    if (!lister_.usable(directory)) return;
     struct stat status {};
     if (::fstat(directory->fd(), &status) != 0) return;
     Cgroup& cgroup = out_.cgroups.emplace_back();
     cgroup.path = path;
     cgroup.id = directory->id().inode;
     cgroup.uid = status.st_uid;
-    read_items(*directory, wanted.items, cgroup);
-    if (wanted.whole) cgroup.oom_group = true;  // more than a candidate with parts
+    read_items(*directory, selected.items, cgroup);
+    if (selected.whole) cgroup.oom_group = true;  // more than a candidate with parts
   }
 
   void read_items(const CgroupDir& directory, Items items, Cgroup& cgroup) const {
@@ -520,7 +380,7 @@ class RuleSampling {
   std::optional<bool> has_process(const std::string& top) const {
     std::vector<std::string> paths{top};
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      if (i > RuleSampleReader::kDescendantsMax) return std::nullopt;
+      if (i > RuleSelection::kDescendantsMax) return std::nullopt;
       const auto directory = tree_.open(paths[i]);
       if (!directory) return std::nullopt;
       const auto processes = directory->read("cgroup.procs");
@@ -534,10 +394,7 @@ class RuleSampling {
 
   const kernel::CgroupTree& tree_;
   rulesets::RuleObservation& out_;
-  std::map<std::string, Wanted> wanted_;                 // sorted as the observation is
-  std::vector<std::pair<std::string, Items>> descents_;  // tops, in the order of the needs
-  std::size_t budget_ = 0;                               // of wanted_, for the descent under way
-  std::map<std::string, std::vector<std::string>> children_;
+  TreeLister lister_;
 };
 
 }  // namespace
@@ -564,10 +421,7 @@ rulesets::RuleObservation RuleSampleReader::read(MonotonicTime now,
   rulesets::RuleObservation observation;
   observation.time = now.time_since_epoch();
   read_host(observation.host);
-  RuleSampling sampling(tree_, observation);
-  for (const rulesets::RuleNeed& each : needs) sampling.find(each);
-  sampling.descend();
-  sampling.read();
+  RuleSampling(tree_, observation).read(needs);
   observation.spared = spared();
   return observation;
 }

@@ -33,22 +33,12 @@ class RuleReader {
   const kernel::CgroupTree& tree_;
 };
 
-// Reads only what rulesets need, for an agent: cgroups that a ruleset names, and of these the files
-// that decide something. What a tenant can do to the reader:
-// - many cgroups: of a cgroup with more than kDescendantsMax descendants, each child is read by
-//   itself. One with more children than that is a candidate as a whole, and so is one that does not
-//   fit its share of RuleReader::kCgroupsMax: each cgroup whose descendants are candidates has an
-//   equal one. Other cgroups beyond the limit are left out, and the observation is marked as
-//   incomplete;
-// - attributes: user.* counts only on a cgroup that root owns. The owner of a cgroup could
-//   otherwise choose that others are killed first.
+// Reads only what rulesets need, for an agent: cgroups that a ruleset names (RuleSelection), and of
+// these the files that decide something. user.* attributes count only on a cgroup that root owns:
+// the owner of a cgroup could otherwise choose that others are killed first.
 // Not for the loop's thread: memory.stat waits for a flush.
 class RuleSampleReader {
  public:
-  static constexpr std::size_t kDescendantsMax = 512;
-  // Of one cgroup whose descendants are candidates: so many below it may have more than that.
-  static constexpr std::size_t kLargeMax = 64;
-
   // `tree` outlives the reader. `proc` is where procfs is.
   explicit RuleSampleReader(const kernel::CgroupTree& tree, std::string proc = "/proc");
 

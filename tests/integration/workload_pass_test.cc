@@ -65,7 +65,10 @@ TEST_F(WorkloadPassTest, SamplesAreThoseOfTheFiles) {
   };
   const MonotonicTime end = SystemClock().now() + kPatience;
   std::vector<WorkloadSample> passed, read;
-  while ((!complete() || passed != read || read.empty()) && SystemClock().now() < end) {
+  // Samples of the time before both have their memory may be equal, too.
+  for (bool begun_complete = false; !begun_complete || passed != read;) {
+    ASSERT_LT(SystemClock().now(), end);
+    begun_complete = complete();
     passed = sample(scan_.get());
     read = sample(nullptr);
   }

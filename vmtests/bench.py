@@ -239,11 +239,11 @@ def find_kernel(options: argparse.Namespace) -> kernels.Kernel:
 def print_catalogue(agents: dict[str, Agent], scenarios: dict[str, Scenario]) -> None:
     print("agents")
     for name, agent in agents.items():
-        print(f"  {'*' if name in catalogue.DEFAULT_AGENTS else ' '} {name:<18}{agent.title}")
+        print(f"  {'*' if name in catalogue.DEFAULT_AGENTS else ' '} {name:<22}{agent.title}")
     print("scenarios")
     for name, scenario in scenarios.items():
         mark = "*" if name in catalogue.DEFAULT_SCENARIOS else " "
-        print(f"  {mark} {name:<18}{scenario.title}")
+        print(f"  {mark} {name:<22}{scenario.title}")
 
 
 def interrupted(_signal: int, _frame: object) -> None:

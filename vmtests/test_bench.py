@@ -355,6 +355,20 @@ class SummaryTest(unittest.TestCase):
             self.assertFalse(targets(cells, [], {"ours"}, {})[0].met)
         self.assertTrue(targets(summary.cells([good]), [], {"ours"}, {})[0].met)
 
+    def test_the_cost_of_rules(self) -> None:
+        def cell(agent: str, cpu_ms: float, verdict: str = "none") -> summary.Cell:
+            spreads = {"agent_cpu_ms": Spread(cpu_ms, cpu_ms, cpu_ms, 1)}
+            return summary.Cell(agent, "c", 1, verdicts={verdict: 1}, spreads=spreads)
+
+        def met(*cells: summary.Cell) -> list[bool | None]:
+            found = targets(list(cells), [], {"ours"}, {}, frozenset({"c"}), {"ours": "peer"})
+            return [aim.met for aim in found]
+
+        self.assertEqual(met(cell("ours", 20), cell("peer", 100)), [True])
+        self.assertEqual(met(cell("ours", 21), cell("peer", 100)), [False])
+        self.assertEqual(met(cell("ours", 20, "wrong"), cell("peer", 100)), [False])
+        self.assertEqual(met(cell("ours", 20)), [None])
+
     def test_a_slow_release_is_missed(self) -> None:
         samples = [*FALL, sample(151, 200, free_mib=250)]
         text = log_text(samples, [kill(140, "ours-7", "be-leak", 5)])

@@ -75,6 +75,7 @@ class Agent:
     configuration: str
     lines: tuple[Line, ...]  # acts at the first; empty: not expressible in readings
     phase_ms: int  # how far the seed may shift "go", so that it hits any phase of a polling agent
+    peer: str = ""  # the agent with the same rules, whose cost is compared
 
     @property
     def ours(self) -> bool:
@@ -90,6 +91,7 @@ class Pod:
     work: str
     guilty: bool
     cpu: str = ""  # the most CPU it gets, in percent of one; empty: no limit
+    children: int = 0  # cgroups in the pod's, with a process in each
 
     @property
     def uid(self) -> str:
@@ -126,6 +128,7 @@ class Scenario:
     zram: str  # size of the swap on zram; 0: no swap
     pods: tuple[Pod, ...]
     idle: str = ""  # the scenario that is the same without the load, if one is
+    cost: bool = False  # no pod is to die: the CPU of the agents is measured
 
     @property
     def guilty(self) -> frozenset[str]:
@@ -161,7 +164,7 @@ def steady(memory_mib: int = STEADY_FOR_MIB) -> tuple[Pod, ...]:
 
 def read_agent(path: Path) -> Agent:
     content = _read(path)
-    _only(path, content, {"title", "configuration", "lines", "phase_ms"})
+    _only(path, content, {"title", "configuration", "lines", "phase_ms", "peer"})
     lines = tuple(Line(**line) for line in content.get("lines", []))
     for line in lines:
         if line.reading not in _READINGS or (line.mib is None) == (line.percent is None):
@@ -172,20 +175,22 @@ def read_agent(path: Path) -> Agent:
         " ".join(content["configuration"].split()),
         lines,
         content.get("phase_ms", 1000),
+        content.get("peer", ""),
     )
 
 
 def read_scenario(path: Path) -> Scenario:
     content = _read(path)
-    _only(path, content, {"title", "seconds", "zram", "pods", "idle"})
+    _only(path, content, {"title", "seconds", "zram", "pods", "idle", "cost"})
     pods = _pods(content, path)
-    if not any(pod.guilty for pod in pods):
-        raise CatalogueError(f"{path}: no pod is guilty")
+    cost = content.get("cost", False)
+    if cost == any(pod.guilty for pod in pods):
+        raise CatalogueError(f"{path}: a pod is guilty" if cost else f"{path}: no pod is guilty")
     if sum(pod.limit is not None for pod in pods) > 1:
         raise CatalogueError(f"{path}: only one pod's limit can be sampled")
     return Scenario(
         path.stem, content["title"], content["seconds"], content.get("zram", "0"), pods,
-        content.get("idle", ""),
+        content.get("idle", ""), cost,
     )  # fmt: skip
 
 
@@ -199,22 +204,25 @@ def parse_bytes(text: str) -> int:
 def _pods(content: dict[str, Any], path: Path) -> tuple[Pod, ...]:
     pods = []
     for entry in content["pods"]:
-        _only(path, entry, {"name", "class", "request", "limit", "work", "guilty", "cpu"})
+        _only(path, entry, {"name", "class", "request", "limit", "work", "guilty", "cpu", "count",
+                            "children"})  # fmt: skip
         name, qos = entry["name"], entry["class"]
         if qos not in ("guaranteed", "burstable", "besteffort"):
             raise CatalogueError(f"{path}: {name}: no class {qos}")
-        if len(name) > _COMM_MOST:
+        names = [f"{name}-{n:02}" for n in range(entry["count"])] if "count" in entry else [name]
+        if any(len(each) > _COMM_MOST for each in names):
             raise CatalogueError(f"{path}: {name}: longer than {_COMM_MOST} characters")
         request = parse_bytes(entry.get("request", "0"))
         if (request == 0) != (qos == "besteffort"):
             raise CatalogueError(f"{path}: {name}: its class does not go with its request")
         limit = parse_bytes(entry["limit"]) if "limit" in entry else None
-        pods.append(
+        pods += [
             Pod(
-                name, qos, request, limit, entry["work"], entry.get("guilty", False),
-                entry.get("cpu", ""),
+                each, qos, request, limit, entry["work"], entry.get("guilty", False),
+                entry.get("cpu", ""), entry.get("children", 0),
             )  # fmt: skip
-        )
+            for each in names
+        ]
     return tuple(pods)
 
 

@@ -72,7 +72,7 @@ def _stage_late(
     stage: Path, programs: dict[str, Path], pods: tuple[Pod, ...], scenarios: list[Scenario],
     node_bytes: int,
 ) -> None:  # fmt: skip
-    for name in ("scenarios", "quotas"):
+    for name in ("scenarios", "quotas", "children"):
         (stage / name).mkdir(parents=True)
     _place_programs(stage, programs)
     shutil.copytree(AGENTS, stage / "agents")
@@ -83,6 +83,11 @@ def _stage_late(
         (stage / "scenarios" / scenario.name).write_text(_start_table(scenario.pods, node_bytes))
         quotas = "".join(f"{pod.slice} {pod.cpu}\n" for pod in scenario.pods if pod.cpu)
         (stage / "quotas" / scenario.name).write_text(quotas)
+        children = "".join(
+            f"{pod.cgroup.rpartition('/')[0]} {pod.children}\n"
+            for pod in scenario.pods if pod.children
+        )  # fmt: skip
+        (stage / "children" / scenario.name).write_text(children)
         for pod in scenario.pods:
             # A name may have different work in two scenarios, but the same request.
             if everybody.setdefault(pod.name, pod).request != pod.request:

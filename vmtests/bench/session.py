@@ -67,7 +67,9 @@ class Session:
         ours = {agent.name for agent in agents.values() if agent.ours}
         ratios = summary.ratios(cells, ours)
         idle = {scenario.name: scenario.idle for scenario in scenarios.values() if scenario.idle}
-        aims = targets(cells, ratios, ours, idle)
+        costs = frozenset(scenario.name for scenario in scenarios.values() if scenario.cost)
+        peers = {agent.name: agent.peer for agent in agents.values() if agent.peer}
+        aims = targets(cells, ratios, ours, idle, costs, peers)
         content = {
             "invocations": self.invocations,
             "summary": summary.as_json(cells),

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from .summary import Cell, Ratio
 
 SHARE_OF_PEER = 0.1
 SHARE_OF_IDLE = 3.0
 SHARE_OF_EXIT = 1.3
+SHARE_OF_COST = 0.2
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,18 @@ class Target:
 
 
 def targets(
-    cells: list[Cell], ratios: list[Ratio], ours: set[str], idle: Mapping[str, str]
-) -> list[Target]:
-    """`idle`: for a scenario under load, the same without it."""
-    own = [cell for cell in cells if cell.agent in ours]
+    cells: list[Cell], ratios: list[Ratio], ours: set[str], idle: Mapping[str, str],
+    costs: frozenset[str] = frozenset(), peers: Mapping[str, str] = MappingProxyType({}),
+) -> list[Target]:  # fmt: skip
+    """`idle`: for a scenario under load, the same without it. `costs`: scenarios in which no pod is
+    to die. `peers`: for an agent, the one that has the same rules."""
     by_name = {(cell.scenario, cell.agent): cell for cell in cells}
+    own = [cell for cell in cells if cell.agent in ours and cell.scenario not in costs]
     return [
+        *(
+            _cost(cell, by_name.get((cell.scenario, peers[cell.agent]))) for cell in cells
+            if cell.scenario in costs and cell.agent in peers
+        ),
         *(_ahead(cell, by_name.get((cell.scenario, "none"))) for cell in own),
         *(_faster(ratio) for ratio in ratios),
         *_under_load(own, by_name, idle),
@@ -61,6 +69,21 @@ def _ahead(cell: Cell, unguarded: Cell | None) -> Target:
         "first and right", cell.scenario, cell.agent, met and not cell.failures,
         f"{cell.runs} runs, {len(cell.failures)} failed, {kills}, victim {cell.verdict()}{left}",
     )  # fmt: skip
+
+
+def _cost(cell: Cell, peer: Cell | None) -> Target:
+    name = f"CPU, at most {SHARE_OF_COST:g} of the peer's with the same rules"
+    took = cell.spreads.get("agent_cpu_ms")
+    theirs = peer.spreads.get("agent_cpu_ms") if peer else None
+    clean = not cell.failures and set(cell.verdicts) == {"none"}
+    if took is None or peer is None or theirs is None or theirs.median <= 0:
+        return Target(name, cell.scenario, cell.agent, None, "one of them has no such time")
+    found = (
+        f"{took.median:.1f} ms, {peer.agent} {theirs.median:.1f} ms: "
+        f"{took.median / theirs.median:.3f}; victim {cell.verdict()}"
+    )
+    met = clean and took.median <= SHARE_OF_COST * theirs.median
+    return Target(name, cell.scenario, cell.agent, met, found)
 
 
 def _faster(ratio: Ratio) -> Target:

@@ -39,6 +39,19 @@ unmap_cost() {
   "$BENCH/bin/bench_unmap" 256M 5
 }
 
+# add_children: for each line, a pod's cgroup and a number, so many cgroups with a process in each.
+add_children() {
+  while read -r cgroup count; do
+    while [ "$count" -gt 0 ]; do
+      mkdir "$cgroup/child$count"
+      # Of the child.
+      # shellcheck disable=SC2016
+      sh -c 'echo 0 >"$0/cgroup.procs" && exec sleep infinity' "$cgroup/child$count" 3>&- &
+      count=$((count - 1))
+    done
+  done
+}
+
 # run AGENT SCENARIO LEAD_MS LAST_MS SETTLE_MS ZRAM LIMITED GUILTY...
 run() {
   agent=$1 scenario=$2 lead=$3 last=$4 settle=$5 zram=$6 sampled=$7
@@ -48,6 +61,7 @@ run() {
   unit=$(cd "$BENCH/agents/$agent" && GUILTY="$*" ./start 2>>"$RUN/start") ||
     give_up "$(cat "$RUN/start")"
   start_pods "$BENCH/scenarios/$scenario"
+  add_children <"$BENCH/children/$scenario"
   while read -r slice quota; do
     systemctl set-property --runtime "$slice" CPUQuota="$quota"
   done <"$BENCH/quotas/$scenario"

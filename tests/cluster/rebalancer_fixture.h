@@ -145,6 +145,11 @@ class ClusterWithPods {
     pods_.insert(name);
     log_change("ADDED", name);
   }
+  // A pod whose end no watch reports.
+  void remove_pod_silently(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    pods_.erase(name);
+  }
   // As add_pod(), but the connection is lost in the middle of the object.
   void add_pod_and_cut(const std::string& name) {
     const std::lock_guard lock(mutex_);
@@ -171,6 +176,17 @@ class ClusterWithPods {
   void delay_deletions() {
     const std::lock_guard lock(mutex_);
     delays_deletions_ = true;
+  }
+  // They report them now, and later ones at once.
+  void report_deletions() {
+    const std::lock_guard lock(mutex_);
+    delays_deletions_ = false;
+    for (const auto& [version, line] : changes_) server_.send_held(test::chunk(line), kPodWatch);
+  }
+  // Evictions are accepted, and the pods stay as they are.
+  void keep_pods() {
+    const std::lock_guard lock(mutex_);
+    keeps_pods_ = true;
   }
   // Of targets that contain `part`; 200: they are answered.
   void set_code(const std::string& part, int code, const std::string& message = "") {
@@ -221,7 +237,7 @@ class ClusterWithPods {
     if (is("/eviction")) {
       const std::string name(1, request.target[request.target.find("/pods/") + 6]);
       ApiAnswer answer = evict_(name);
-      if (answer.bytes.starts_with("HTTP/1.1 201")) evicted(name);
+      if (answer.bytes.starts_with("HTTP/1.1 201") && !keeps_pods_) evicted(name);
       return answer;
     }
     if (request.method == "GET" && is("/namespaces/shop/pods/")) {
@@ -345,6 +361,7 @@ class ClusterWithPods {
   int changed_ = 1;                     // version of the last change of a pod
   std::map<int, std::string> changes_;  // lines of the watches, by version
   bool delays_deletions_ = false;
+  bool keeps_pods_ = false;
   std::map<std::string, std::pair<int, std::string>> codes_;
   std::optional<std::chrono::sys_seconds> reported_;
   Evict evict_ = [](const std::string&) { return json_answer(201, "{}"); };

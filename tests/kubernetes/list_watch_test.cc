@@ -458,6 +458,51 @@ TEST(ListWatch, ListsAgainIfItsOwnerRequestsIt) {
   EXPECT_EQ(play.watch.state().failures, 0U);
 }
 
+// A watch that is late, or a list of before, is of no use to an owner that needs the present state.
+TEST(ListWatch, ListsAtOnceInPlaceOfAWatchOrAList) {
+  Play play;
+  play.requests({kListed.front()});
+  play.watch.head({200, "", ""}, play.now);
+  EXPECT_FALSE(play.watch.overdue(play.now));
+  for (const char* request : {"7000 list 10", "8000 list 10"}) {
+    play.now += seconds(request[0] == '7' ? 7 : 1);
+    play.watch.list_now();
+    EXPECT_TRUE(play.watch.overdue(play.now));
+    EXPECT_LE(play.watch.due(), play.now);
+    play.watch.end(Error{ETIMEDOUT, "no answer"}, play.now);
+    EXPECT_EQ(play.request(), request);
+    EXPECT_EQ(play.watch.state().listing, play.now);
+    EXPECT_FALSE(play.watch.overdue(play.now));
+  }
+  play.reply(ok(list({"b"}, 20)));
+  EXPECT_EQ(play.watch.state().listed, play.now);
+  EXPECT_EQ(play.watch.state().listing, std::nullopt);
+  EXPECT_EQ(play.request(), "8000 watch 20");
+  EXPECT_EQ(play.watch.state().failures, 0U);
+}
+
+TEST(ListWatch, ListsAtOnceOnlyAfterTheDelayOfAFailure) {
+  Play play;
+  play.requests({kListed.front()});
+  play.reply(refused(429, "5"));
+  play.watch.list_now();
+  EXPECT_EQ(play.request(), "5000 list 10");
+}
+
+// A list of the cache may be older than what happened before its request.
+TEST(ListWatch, RequestsTheNewestStateForAnOwnerThatNeedsIt) {
+  LoggingSink sink;
+  ListWatch watch("/api/v1/pods", "", sink, [] { return 0.0; }, {.newest = true});
+  const MonotonicTime now = from_ns(0);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(watch.next(now), "/api/v1/pods");
+    watch.head({200, "", ""}, now);
+    EXPECT_TRUE(watch.body(list({"a"}, 10), now));
+    watch.end(std::nullopt, now);
+    watch.list_now();
+  }
+}
+
 TEST(ListWatch, IgnoresBytesWithoutARequest) {
   Play play;
   EXPECT_FALSE(play.watch.body(list({"a"}, 1), play.now));

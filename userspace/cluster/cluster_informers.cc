@@ -14,8 +14,8 @@ std::vector<WatchedKind> watched_kinds(bool claims, bool volumes) {
   // 150,000 pods take some 324 MiB. A new list is stored beside the old one, and a plan has a copy.
   constexpr std::size_t kPodsBytesMax = std::size_t{768} << 20;
   // All of a large cluster are one answer. Its begin may take as long as the whole.
-  constexpr kubernetes::ListLimits kLarge{.silence = std::chrono::minutes(3),
-                                          .longest = std::chrono::minutes(5)};
+  constexpr kubernetes::ListLimits kLarge{
+      .silence = std::chrono::minutes(3), .longest = std::chrono::minutes(5), .newest = true};
   std::vector<WatchedKind> kinds{
       {.kind = "Node", .path = "/api/v1/nodes", .limits = kLarge},
       {.kind = "Pod", .path = "/api/v1/pods", .bytes_max = kPodsBytesMax, .limits = kLarge},
@@ -34,6 +34,7 @@ ClusterInformers::ClusterInformers(const std::vector<WatchedKind>& kinds,
                                    const std::function<std::function<double()>()>& chances) {
   for (const WatchedKind& each : kinds) {
     informers_.push_back(std::make_unique<Informer>(each, client, clock, chances()));
+    if (each.kind == "Pod") pods_ = informers_.back().get();
   }
 }
 
@@ -74,12 +75,8 @@ MonotonicTime ClusterInformers::confirmed() const {
 }
 
 bool ClusterInformers::shows_eviction(const PodTarget& pod, MonotonicTime ended) const {
-  const auto pods =
-      std::ranges::find_if(informers_, [](const Each& each) { return each->resource() == "pods"; });
-  if (pods == informers_.end()) return false;
-  const std::optional<MonotonicTime> confirmed = (*pods)->confirmed();
-  if (!confirmed) return false;
-  return *confirmed > ended || !(*pods)->store().has_live_pod(pod.pod_namespace, pod.name, pod.uid);
+  return pods().listed_since(ended) ||
+         (pods().confirmed() && !pods().store().has_live_pod(pod.pod_namespace, pod.name, pod.uid));
 }
 
 void ClusterInformers::add_to(rebalance::Snapshot& snapshot) const {

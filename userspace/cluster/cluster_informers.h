@@ -27,7 +27,8 @@ class ClusterInformers {
  public:
   using Texts = std::vector<std::shared_ptr<rebalance::StringPool>>;
 
-  // `client` and `clock` outlive this. `chances` makes a `chance` for each kind.
+  // `client` and `clock` outlive this. `chances` makes a `chance` for each kind. REQUIRES: `kinds`
+  // has Pod.
   ClusterInformers(const std::vector<WatchedKind>& kinds, kubernetes::HttpClient& client,
                    const Clock& clock, const std::function<std::function<double()>()>& chances);
 
@@ -44,8 +45,12 @@ class ClusterInformers {
   // What the server has confirmed for every kind is not older. REQUIRES: current().
   [[nodiscard]] MonotonicTime confirmed() const;
   // Whether the pods are of a time after the eviction of this one: it terminates, it is gone, or
-  // the server confirmed the pods after `ended`, when the eviction did.
+  // they were listed after `ended`, when the eviction did. A line of the watch is no proof, because
+  // the server may have sent it before.
   [[nodiscard]] bool shows_eviction(const PodTarget& pod, MonotonicTime ended) const;
+  // Of pods.
+  [[nodiscard]] Informer& pods() { return *pods_; }
+  [[nodiscard]] const Informer& pods() const { return *pods_; }
   // Adds all objects, not sorted. Their texts are in texts().
   void add_to(rebalance::Snapshot& snapshot) const;
   [[nodiscard]] Texts texts() const;
@@ -53,6 +58,7 @@ class ClusterInformers {
 
  private:
   std::vector<std::unique_ptr<Informer>> informers_;
+  Informer* pods_ = nullptr;
 };
 
 }  // namespace forestall::cluster

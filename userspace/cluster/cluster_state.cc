@@ -36,16 +36,29 @@ ClusterState::ClusterState(const StateSources& sources, bool watch, kubernetes::
 }
 
 void ClusterState::advance() {
+  list_unseen();
   if (informers_) informers_->advance();
   sender_.advance();
   forget_seen();
+}
+
+void ClusterState::fence() {
+  if (informers_) fence_ = clock_.now();
 }
 
 void ClusterState::evicted(const PodTarget& pod) {
   if (informers_) unseen_.push_back({pod, clock_.now()});
 }
 
+// Lists the pods if nothing else proves that they are late enough.
+void ClusterState::list_unseen() {
+  if (fence_) return informers_->pods().list_since(*fence_);
+  if (!begun_ || unseen_.empty() || clock_.now() - *begun_ < kSeenLongest) return;
+  informers_->pods().list_since(unseen_.back().ended);
+}
+
 void ClusterState::forget_seen() {
+  if (fence_ && informers_->pods().listed_since(*fence_)) fence_.reset();
   if (!begun_ || unseen_.empty()) return;
   std::erase_if(unseen_, [this](const UnseenEviction& each) {
     return informers_->shows_eviction(each.pod, each.ended);
@@ -59,7 +72,9 @@ std::optional<MonotonicTime> ClusterState::due() const {
   };
   if (!informers_) return first;
   add(informers_->due());
-  if (waits_for_informers()) add(*begun_ + SnapshotLister::kLongest);
+  if (!waits_for_informers()) return first;
+  add(*begun_ + SnapshotLister::kLongest);
+  if (!unseen_.empty() && clock_.now() - *begun_ < kSeenLongest) add(*begun_ + kSeenLongest);
   return first;
 }
 
@@ -83,7 +98,7 @@ void ClusterState::cancel() {
 // Until all are current and show the evictions, or the time for it is over.
 bool ClusterState::waits_for_informers() const {
   if (!informers_ || !begun_ || informers_->refused()) return false;
-  if (informers_->current() && unseen_.empty()) return false;
+  if (informers_->current() && unseen_.empty() && !fence_) return false;
   return clock_.now() - *begun_ < SnapshotLister::kLongest;
 }
 
@@ -94,9 +109,14 @@ bool ClusterState::done() const {
 std::string ClusterState::failure() const {
   if (!lister_.failure().empty()) return lister_.failure();
   if (informers_ && !informers_->current()) return informers_->problem();
+  if (fence_) {
+    const std::string problem = informers_->pods().problem();
+    return "the pods have not been listed since this process leads" +
+           (problem.empty() ? "" : ": " + problem);
+  }
   if (unseen_.empty()) return "";
   const PodTarget& pod = unseen_.front().pod;
-  return fmt::format("the watch of pods has not reported the eviction of {}/{}, or anything later",
+  return fmt::format("the watch of pods has not reported the eviction of {}/{}, and no later list",
                      pod.pod_namespace, pod.name);
 }
 

@@ -5,7 +5,9 @@
 //
 // No plan is made of a state that is not current: of a kind without a complete list, or without a
 // confirmation for longer than Informer::kCurrentLongest, or with pods of a time before the last
-// eviction: a plan would not count its effects, and evict more.
+// eviction, of this process or of the leader before it: a plan would not count its effects, and
+// evict more. The lines of a late watch and of a current one do not differ, so proof is the end of
+// each evicted pod, or a list that began later.
 #pragma once
 
 #include <functional>
@@ -55,6 +57,11 @@ class ClusterState {
   void advance();
   [[nodiscard]] std::optional<MonotonicTime> due() const;
 
+  // Evictions that a watch does not report are listed so much after the next plan begins.
+  static constexpr Duration kSeenLongest = std::chrono::seconds(10);
+
+  // Another process may have evicted pods until now. The next state is later.
+  void fence();
   // This process evicted the pod, or may have, and the request is over. The next state is later.
   void evicted(const PodTarget& pod);
 
@@ -82,6 +89,7 @@ class ClusterState {
   };
 
   void forget_seen();
+  void list_unseen();
   [[nodiscard]] bool waits_for_informers() const;
 
   const StateSources sources_;
@@ -90,6 +98,7 @@ class ClusterState {
   SnapshotLister lister_;
   RequestSender sender_;
   std::optional<MonotonicTime> begun_;  // nothing: nothing is read
+  std::optional<MonotonicTime> fence_;  // until pods were listed since
   std::vector<UnseenEviction> unseen_;  // by the informer of pods
 };
 

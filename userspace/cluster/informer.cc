@@ -47,6 +47,15 @@ bool Informer::current() const {
   return last && clock_.now() - *last <= kCurrentLongest;
 }
 
+bool Informer::listed_since(MonotonicTime time) const {
+  return state().listed && *state().listed >= time;
+}
+
+void Informer::list_since(MonotonicTime time) {
+  const bool lists = state().listing && *state().listing >= time;
+  if (!lists && !listed_since(time)) list_watch_.list_now();
+}
+
 bool Informer::refused() const {
   const kubernetes::ListWatchState& now = state();
   if (now.complete || now.verb != "list") return false;

@@ -42,6 +42,10 @@ class Informer {
   [[nodiscard]] bool current() const;
   // When the server last confirmed the objects; nothing: no list was complete.
   [[nodiscard]] std::optional<MonotonicTime> confirmed() const;
+  // Whether the objects are of a list that the server began then or later, with its changes.
+  [[nodiscard]] bool listed_since(MonotonicTime time) const;
+  // Lists at once, unless a list began then or later.
+  void list_since(MonotonicTime time);
   // Whether no list was complete because the server refused it, for a reason that stays.
   [[nodiscard]] bool refused() const;
   // Why the objects may not be current, with the request that failed; empty: no request did.

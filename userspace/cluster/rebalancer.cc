@@ -180,6 +180,8 @@ bool Rebalancer::change_phase() {
   switch (phase_) {
     case RunPhase::idle:
       if (finished_ || !leads() || clock_.now() < next_cycle_) return false;
+      // follow_election() first requests a state that is later than the gain of the leadership.
+      if (election_ && !led_) return false;
       begin_cycle();
       return true;
     case RunPhase::reading:
@@ -231,7 +233,7 @@ void Rebalancer::follow_election() {
   led_ = leads_now;
   log_.write(leads_now ? LogLevel::info : LogLevel::warning,
              LogLine("leader").field("state", leads_now ? "leads" : "lost"));
-  if (leads_now) return;
+  if (leads_now) return state_.fence();
   plan_metrics_.leadership_lost();
   if (rooms_) rooms_->release_all("the leadership is lost");
   if (phase_ == RunPhase::idle) return;

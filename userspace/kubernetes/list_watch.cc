@@ -56,7 +56,8 @@ ListWatch::ListWatch(std::string path, const std::string& field_selector, Object
                                        : "fieldSelector=" + percent_encoded(field_selector) + '&'),
       sink_(sink),
       chance_(std::move(chance)),
-      limits_(limits) {}
+      limits_(limits),
+      list_version_(limits.newest ? "" : "0") {}
 
 std::string ListWatch::list_query() const {
   std::string query = path_ + '?' + selector_;
@@ -92,6 +93,7 @@ std::optional<std::string> ListWatch::next(MonotonicTime now) {
 
 void ListWatch::begin_list() {
   phase_ = Phase::listing;
+  state_.listing = begun_;
   ++state_.lists;
   silence_max_ = limits_.silence;
   longest_ = limits_.longest;
@@ -201,15 +203,37 @@ Result<void> ListWatch::take_event(std::string_view type, const text::JsonValue&
   return {};
 }
 
+void ListWatch::list_now() {
+  if (phase_ == Phase::idle) {
+    next_ = Next::list;
+  } else {
+    lists_now_ = true;
+  }
+}
+
 void ListWatch::end(const std::optional<Error>& failure, MonotonicTime now) {
   const Phase ended = std::exchange(phase_, Phase::idle);
   state_.connected = false;
+  state_.listing.reset();
+  if (std::exchange(lists_now_, false)) {
+    if (ended == Phase::watching) set_list_version();
+    next_ = Next::list;
+    not_before_ = now;
+    splitter_.reset();
+    text_ = {};
+    return;
+  }
   state_.verb = ended == Phase::listing ? "list" : "watch";
   state_.refused_code = 0;
   if (ended == Phase::listing) end_list(failure, now);
   if (ended == Phase::watching) end_watch(failure, now);
   splitter_.reset();
   text_ = {};
+}
+
+// A later list must not be older.
+void ListWatch::set_list_version() {
+  if (!limits_.newest) list_version_ = version_;
 }
 
 void ListWatch::end_list(const std::optional<Error>& failure, MonotonicTime now) {
@@ -222,18 +246,19 @@ void ListWatch::end_list(const std::optional<Error>& failure, MonotonicTime now)
   }
   sink_.list_ends();
   lists_again_ = false;
-  version_ = list_version_ = *version;
+  version_ = *version;
+  set_list_version();
   credentials_new_ = true;
   watch_failures_ = 0;
   state_.complete = true;
-  state_.confirmed = begun_;
+  state_.confirmed = state_.listed = begun_;
   state_.problem.clear();
   next_ = Next::watch;
   not_before_ = now;
 }
 
 void ListWatch::end_watch(const std::optional<Error>& failure, MonotonicTime now) {
-  list_version_ = version_;  // a later list must not be older
+  set_list_version();
   if (damage_) {
     return fail("the watch cannot be used: " + damage_->text(), Next::list, delay(), now);
   }
@@ -295,6 +320,7 @@ bool ListWatch::overdue(MonotonicTime now) const {
 
 MonotonicTime ListWatch::due() const {
   if (phase_ == Phase::idle) return not_before_;
+  if (lists_now_) return begun_;
   return std::min(last_byte_ + silence_max_, begun_ + longest_);
 }
 

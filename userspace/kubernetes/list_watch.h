@@ -48,10 +48,13 @@ struct ResponseHead {
   std::string date;         // header Date
 };
 
-// How long a list may take. The default is for the objects of one node.
+// How the server is to list. The default is for the objects of one node, of which many clients
+// have a list each.
 struct ListLimits {
   Duration silence = std::chrono::seconds(30);  // without bytes
   Duration longest = std::chrono::seconds(120);
+  // Each list has all changes until it begins; else it may be of the server's cache, and older.
+  bool newest = false;
 };
 
 // How current the copy is.
@@ -61,6 +64,8 @@ struct ListWatchState {
   // When the server last confirmed the copy: the begin of a list that is complete, or a line of
   // a watch.
   std::optional<MonotonicTime> confirmed;
+  std::optional<MonotonicTime> listed;   // begin of the last list that was complete
+  std::optional<MonotonicTime> listing;  // begin of the list under way
   std::string problem;  // why it is not current; empty: it is, or nothing was tried yet
   // Of the last request that ended: its verb, and the status that refused it; 0: none did.
   std::string_view verb = "list";
@@ -106,6 +111,8 @@ class ListWatch {
   [[nodiscard]] const ListWatchState& state() const { return state_; }
   // Ends the watch at its next bytes, then lists again.
   void list_again() { lists_again_ = true; }
+  // Lists as soon as a request may begin. overdue() then ends the one under way, list or watch.
+  void list_now();
   // Lists and watches under another path. REQUIRES: no list was complete.
   void set_path(std::string path) { path_ = std::move(path); }
 
@@ -126,6 +133,7 @@ class ListWatch {
   void end_refused(const ApiStatus& refused, MonotonicTime now);
   void fail(const std::string& problem, Next next, Duration delay, MonotonicTime now);
   [[nodiscard]] bool was_refused() const { return head_.code != 0 && head_.code != 200; }
+  void set_list_version();
   [[nodiscard]] Duration delay() { return backoff_.next(chance_()); }
 
   std::string path_;
@@ -144,10 +152,11 @@ class ListWatch {
   Duration longest_{};
   Backoff backoff_;
   bool lists_again_ = false;     // by list_again()
+  bool lists_now_ = false;       // by list_now(), while a request is under way
   int watch_failures_ = 0;       // in a row
   bool credentials_new_ = true;  // false: refused once since they were last accepted
   std::string version_;          // of the last object or list
-  std::string list_version_ = "0";
+  std::string list_version_;     // that a list must have at least; empty: the newest
 
   // Of the answer under way.
   ResponseHead head_;

@@ -37,6 +37,15 @@ std::string no_pod(const std::string& name) {
          R"("},"code":404})";
 }
 
+// "NAME=END", in the order in which they ended.
+std::vector<std::string> ends_of(PlanEvictions& evictions) {
+  std::vector<std::string> all;
+  for (const auto& each : evictions.take_ended()) {
+    all.push_back(each.eviction.pod.name + '=' + std::string(to_string(each.end)));
+  }
+  return all;
+}
+
 class PlanEvictionsTest : public ::testing::Test {
  protected:
   void begin(const std::vector<std::string>& names) {
@@ -59,14 +68,7 @@ class PlanEvictionsTest : public ::testing::Test {
                         code == 0 ? std::optional(Error{ECONNRESET, "cut"}) : std::nullopt, now_);
     return name;
   }
-  // "NAME=END", in the order in which they ended.
-  std::vector<std::string> ended() {
-    std::vector<std::string> all;
-    for (const auto& each : evictions_.take_ended()) {
-      all.push_back(each.eviction.pod.name + '=' + std::string(to_string(each.end)));
-    }
-    return all;
-  }
+  std::vector<std::string> ended() { return ends_of(evictions_); }
 
   MonotonicTime now_ = from_ns(1'000'000'000'000);
   bool may_evict_ = true;
@@ -108,13 +110,6 @@ TEST_F(PlanEvictionsTest, AWebhookMayMoveThePodsThatAllowIt) {
     std::vector<PlannedEviction> plan{planned("a"), planned("b"), planned("c")};
     plan[0].background = plan[1].background = true;
     evictions.begin(std::move(plan), now_, false);
-  };
-  const auto ends_of = [&](PlanEvictions& evictions) {
-    std::vector<std::string> all;
-    for (const auto& each : evictions.take_ended()) {
-      all.push_back(each.eviction.pod.name + '=' + std::string(to_string(each.end)));
-    }
-    return all;
   };
   for (const bool enabled : {true, false}) {
     PlanEvictions evictions(
@@ -524,6 +519,30 @@ TEST_F(PlanEvictionsTest, ALostAnswerAndA404OfAProxyAreUnknown) {
   while (play(404, "404 page not found") == "a") {
   }
   EXPECT_THAT(ended(), ElementsAre("a=unknown", "b=abandoned"));
+}
+
+// If the plan counts it as evicted, a plan made again would be the same. A cluster in which many
+// pods end must not use up the plans that are made after refusals.
+TEST_F(PlanEvictionsTest, APodThatIsGoneHoldsThePlanOnlyIfItsEvictionIsMissing) {
+  for (const bool planned_gone : {false, true}) {
+    PlanEvictions evictions(
+        {.grace = {}, .gone_is_planned = planned_gone}, [] { return true; }, [] { return 0.0; });
+    evictions.begin({planned("a"), planned("b"), planned("c")}, now_, true);
+    const auto answer = [&](int code, const std::string& body) {
+      const auto request = evictions.next(std::max(now_, evictions.due().value_or(now_)));
+      if (!request) return false;
+      evictions.answered(request->key, {code, "", ""}, body, std::nullopt, now_);
+      return true;
+    };
+    EXPECT_TRUE(answer(404, no_pod("a")));
+    EXPECT_EQ(evictions.held(), !planned_gone);
+    EXPECT_EQ(answer(409, kLaterPod), planned_gone);
+    EXPECT_EQ(evictions.held(), !planned_gone);
+    if (!planned_gone) continue;
+    EXPECT_TRUE(answer(429, kBudgetRefusal));
+    EXPECT_TRUE(evictions.held()) << "after a refusal another pod may follow";
+    EXPECT_THAT(ends_of(evictions), ElementsAre("a=gone", "b=gone", "c=refused-by-budget"));
+  }
 }
 
 TEST_F(PlanEvictionsTest, APodWhoseNamespaceIsGoneIsGone) {

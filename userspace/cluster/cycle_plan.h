@@ -64,8 +64,9 @@ class CyclePlan {
   // was, or may have been.
   void ended(const std::string& uid, const std::string& refusal);
   // The server had the pod no more when its eviction was requested: the state is older than the
-  // pod's end. With corrections its eviction counts as done, because it has left its node. To the
-  // descheduler it was refused, so another pod would follow in its place.
+  // pod's end. With corrections its eviction counts as done, because it has left its node, and the
+  // plan need not be made again. To the descheduler it was refused, so another pod would follow in
+  // its place.
   void gone(const std::string& uid, const std::string& problem);
 
  private:

@@ -292,7 +292,9 @@ void PlanEvictions::end(PlannedEnd how, std::string problem) {
     failing_.clear();
   }
   // What may have been evicted counts as evicted in the rest of the plan.
-  held_ = holds_ && dropped_why_.empty() && !may_be_evicted(how);
+  const bool as_planned =
+      may_be_evicted(how) || (how == PlannedEnd::gone && options_.gone_is_planned);
+  held_ = holds_ && dropped_why_.empty() && !as_planned;
   ended_.push_back({std::move(waiting_.front()), how, std::move(problem)});
   waiting_.pop_front();
   reserving_ = false;

@@ -77,6 +77,7 @@ class PlanEvictions final : public RequestSource {
     std::optional<std::int64_t> grace;                   // seconds; nothing: that of the pod
     Duration answer_longest = std::chrono::seconds(10);  // of one request
     bool background = false;                             // webhooks may move pods
+    bool gone_is_planned = false;  // the rest of the plan counts a pod that is gone as evicted
   };
   struct Ended {
     PlannedEviction eviction;

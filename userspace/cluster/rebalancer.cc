@@ -97,7 +97,7 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
                     [this] { return leads(); }),
       evictions_(
           {grace_of(options.policy_file, options.policy), eviction_longest(options.lease),
-           options.background},
+           options.background, !policy.corrections.empty()},
           [this] { return leads(); }, chances(),
           [this](const PlannedEviction& each, MonotonicTime) { return reserve(each); }),
       events_(options.identity, wall_seconds, chances(), kEventRate),

@@ -13,6 +13,7 @@
 namespace forestall::cluster {
 namespace {
 
+using kubernetes::Backoff;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using ::testing::ElementsAre;
@@ -20,6 +21,12 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr const char* kPodWatch = "/api/v1/pods?watch=1";
+
+std::size_t count_of(std::string_view text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
 
 class RebalancerWatchTest : public RebalancerTest {
  protected:
@@ -231,6 +238,36 @@ TEST_F(RebalancerWatchTest, NamesTheRightToWatchThatIsMissing) {
   const std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(text, HasSubstr("event=watch resource=pods state=current objects="));
   EXPECT_THAT(text, HasSubstr("watch /api/v1/pods: 403: cannot watch resource"));
+}
+
+// Each list confirms the objects, and each watch after it fails.
+TEST_F(RebalancerWatchTest, LogsAProblemThatRecursSeldom) {
+  ClusterWithPods cluster("");
+  cluster.set_code(kPodWatch, 403, "cannot watch");
+  JumpingClock clock;
+  const auto watches_after = [&](Rebalancer& rebalancer, Duration jump) {
+    const std::size_t before = cluster.requests("GET", kPodWatch).size();
+    clock.jump(jump);
+    return run_until({&rebalancer},
+                     [&] { return cluster.requests("GET", kPodWatch).size() > before; });
+  };
+  ::testing::internal::CaptureStderr();
+  {
+    exports::Log log(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
+    RebalancerOptions options = each_minute();
+    options.access.server = cluster.url();
+    options.policy = kOldPods;
+    options.policy_file = "policy.yaml";
+    options.identity = "me";
+    const auto rebalancer = Rebalancer::create(options, clock, log).value();
+    for (int i = 0; i < 6; ++i) {
+      EXPECT_TRUE(watches_after(*rebalancer, Backoff::kLongest));
+      steps(*rebalancer);
+    }
+  }
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count_of(text, "resource=pods"), 2U) << text;
+  EXPECT_EQ(count_of(text, "resource=pods state=current objects=0 problem="), 1U) << text;
 }
 
 TEST_F(RebalancerWatchTest, MakesNoPlanIfTheServerLacksAKind) {

@@ -377,8 +377,13 @@ TEST(ListWatch, EndsWhatTheServerDoesNotEnd) {
     ASSERT_TRUE(list.watch.body(" ", list.now));
     list.now += seconds(1);
   }
-  list.watch.end(Error{ETIMEDOUT, "no answer"}, list.now);
+  list.watch.end_overdue(list.now);
+  EXPECT_EQ(list.watch.state().problem, "not complete after 120 s");
+  EXPECT_TRUE(list.watch.state().overdue);
   EXPECT_EQ(list.request(), "120400 list 0");
+  list.now += seconds(30);
+  list.watch.end_overdue(list.now);
+  EXPECT_EQ(list.watch.state().problem, "the API server does not answer");
 }
 
 // What is on it may have been read right after the request.
@@ -388,6 +393,7 @@ TEST(ListWatch, ConfirmsAListAtItsBegin) {
   const MonotonicTime begun = play.now;
   play.reply(ok(list({"a"}, 10), seconds(20)));
   EXPECT_EQ(play.watch.state().confirmed, begun);
+  EXPECT_EQ(play.watch.state().list_took, Duration(seconds(20)));
 }
 
 TEST(ListWatch, ReportsWhenTheServerLastConfirmedTheCopy) {
@@ -469,7 +475,8 @@ TEST(ListWatch, ListsAtOnceInPlaceOfAWatchOrAList) {
     play.watch.list_now();
     EXPECT_TRUE(play.watch.overdue(play.now));
     EXPECT_LE(play.watch.due(), play.now);
-    play.watch.end(Error{ETIMEDOUT, "no answer"}, play.now);
+    play.watch.end_overdue(play.now);
+    EXPECT_FALSE(play.watch.state().overdue) << "its owner ended it";
     EXPECT_EQ(play.request(), request);
     EXPECT_EQ(play.watch.state().listing, play.now);
     EXPECT_FALSE(play.watch.overdue(play.now));

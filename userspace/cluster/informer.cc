@@ -44,7 +44,10 @@ std::optional<MonotonicTime> Informer::confirmed() const {
 
 bool Informer::current() const {
   const auto last = confirmed();
-  return last && clock_.now() - *last <= kCurrentLongest;
+  if (!last) return false;
+  const Duration age = clock_.now() - *last;
+  if (age <= kCurrentLongest) return true;
+  return last == state().listed && age <= state().list_took + kSlowListLongest;
 }
 
 bool Informer::listed_since(MonotonicTime time) const {
@@ -70,6 +73,10 @@ std::string Informer::problem() const {
   const std::string& path = old_ ? kind_.old_path : kind_.path;
   if (!now.problem.empty()) return fmt::format("{} {}: {}", now.verb, path, now.problem);
   if (current()) return "";
+  if (now.complete && now.confirmed == now.listed && now.list_took > kCurrentLongest) {
+    return fmt::format("list {}: took {} s, and no watch has confirmed it", path,
+                       now.list_took / std::chrono::seconds(1));
+  }
   return fmt::format("{} {}: {}", now.complete ? "watch" : "list", path,
                      now.complete ? "no confirmation for 3 minutes" : "not complete yet");
 }

@@ -30,6 +30,9 @@ class Informer {
   // Without a confirmation for longer, the objects are not current. A quiet watch has one about
   // each minute, and a dead connection is detected after kubernetes::ListWatch::kWatchSilence.
   static constexpr Duration kCurrentLongest = std::chrono::minutes(3);
+  // Of the objects of a list that took longer, after its end: without a watch there would never be
+  // a plan. One of old objects is dropped after PlanEvictions::kPlanAgeMax.
+  static constexpr Duration kSlowListLongest = std::chrono::seconds(30);
 
   // `client` and `clock` outlive this. `chance` returns numbers in [0, 1).
   Informer(WatchedKind kind, kubernetes::HttpClient& client, const Clock& clock,

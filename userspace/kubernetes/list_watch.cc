@@ -225,10 +225,22 @@ void ListWatch::end(const std::optional<Error>& failure, MonotonicTime now) {
   }
   state_.verb = ended == Phase::listing ? "list" : "watch";
   state_.refused_code = 0;
+  state_.overdue = false;
   if (ended == Phase::listing) end_list(failure, now);
   if (ended == Phase::watching) end_watch(failure, now);
   splitter_.reset();
   text_ = {};
+}
+
+void ListWatch::end_overdue(MonotonicTime now) {
+  const Duration took = now - begun_;
+  const bool is_slow_list = phase_ == Phase::listing && now - last_byte_ < silence_max_;
+  const bool as_wanted = lists_now_;
+  end(error(is_slow_list
+                ? fmt::format("not complete after {} s", took / std::chrono::seconds(1))
+                : "the API server does not answer"),
+      now);
+  state_.overdue = !as_wanted;
 }
 
 // A later list must not be older.
@@ -252,6 +264,7 @@ void ListWatch::end_list(const std::optional<Error>& failure, MonotonicTime now)
   watch_failures_ = 0;
   state_.complete = true;
   state_.confirmed = state_.listed = begun_;
+  state_.list_took = now - begun_;
   state_.problem.clear();
   next_ = Next::watch;
   not_before_ = now;

@@ -70,6 +70,8 @@ struct ListWatchState {
   // Of the last request that ended: its verb, and the status that refused it; 0: none did.
   std::string_view verb = "list";
   int refused_code = 0;
+  bool overdue = false;                   // it took too long
+  Duration list_took = Duration::zero();  // the last list that was complete
   std::uint64_t lists = 0;     // begun
   std::uint64_t watches = 0;   // begun
   std::uint64_t failures = 0;  // requests that ended other than as planned
@@ -104,8 +106,9 @@ class ListWatch {
   [[nodiscard]] bool body(std::string_view bytes, MonotonicTime now);
   // The request is over; `failure`: not by a complete HTTP answer.
   void end(const std::optional<Error>& failure, MonotonicTime now);
-  // Whether the request under way takes too long: cancel it, then end() follows with ETIMEDOUT.
+  // Whether the request under way takes too long: cancel it, then end_overdue() follows.
   [[nodiscard]] bool overdue(MonotonicTime now) const;
+  void end_overdue(MonotonicTime now);
   // When next() or overdue() changes without an answer.
   [[nodiscard]] MonotonicTime due() const;
   [[nodiscard]] const ListWatchState& state() const { return state_; }

@@ -12,7 +12,7 @@ void ObjectWatch::advance() {
   if (request_ && watch_.overdue(now)) {
     client_.cancel(*request_);
     request_.reset();
-    watch_.end(error("the API server does not answer"), now);
+    watch_.end_overdue(now);
   }
   if (request_) return;
   const auto target = watch_.next(now);

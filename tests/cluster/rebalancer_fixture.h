@@ -127,6 +127,13 @@ class ClusterWithPods {
     holds_lists_ = false;
     server_.send_held(json_answer(200, pods({})).bytes, "/api/v1/pods");
   }
+  // Answers them with one page; "": the first one, of two. Later lists stay without an answer.
+  void answer_page(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    ApiRequest request;
+    request.target = "/api/v1/pods?limit=500&continue=" + name;
+    server_.send_held(json_answer(200, pods(request)).bytes, "/api/v1/pods");
+  }
   // From another thread than take_lease().
   void pass_lease(const std::string& holder) {
     const std::lock_guard lock(mutex_);
@@ -194,12 +201,12 @@ class ClusterWithPods {
     codes_[part] = {code, fmt::format(R"({{"kind":"Status","message":"{}"}})", message)};
   }
   void cut_watches() { server_.cut_held("watch=1"); }
-  // Complete lists of pods, as informers request them.
+  // Lists of pods that began.
   [[nodiscard]] std::size_t lists_of_pods() {
     std::vector<ApiRequest> all = requests("GET", "/api/v1/pods");
     std::erase_if(all, [](const ApiRequest& each) {
       return each.target.find("watch=1") != std::string::npos ||
-             each.target.find("limit=") != std::string::npos;
+             each.target.find("continue=") != std::string::npos;
     });
     return all.size();
   }

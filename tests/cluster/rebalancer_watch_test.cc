@@ -60,7 +60,7 @@ TEST_F(RebalancerWatchTest, ListsOnceForAllPlans) {
   ASSERT_TRUE(run_until_made(*rebalancer, 6));
   EXPECT_EQ(cluster.evicted().size(), 7U);
   EXPECT_EQ(cluster.lists_of_pods(), 1U);
-  EXPECT_THAT(cluster.requests("GET", "limit="), IsEmpty());
+  EXPECT_EQ(cluster.requests("GET", "/api/v1/pods?limit=500").size(), 2U) << "two pages";
   EXPECT_THAT(cluster.requests("GET", "persistentvolume"), IsEmpty())
       << "the policy reads no volumes";
 }
@@ -143,6 +143,29 @@ TEST_F(RebalancerWatchTest, WaitsForAListThatIsSlow) {
   cluster.answer_lists();
   ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return cluster.evicted().size() == 2; }));
   EXPECT_EQ(cluster.lists_of_pods(), 1U);
+}
+
+// Longer than a list is current. Without a watch nothing else confirms it.
+TEST_F(RebalancerWatchTest, PlansOnceOfASlowListWithoutAWatch) {
+  constexpr Duration kPage = std::chrono::seconds(95);
+  static_assert(2 * kPage > Informer::kCurrentLongest);
+  ClusterWithPods cluster("ab");
+  cluster.set_code(kPodWatch, 403, "cannot watch");
+  cluster.hold_lists();
+  JumpingClock clock;
+  RebalancerOptions options;
+  options.interval = minutes(10);
+  const auto rebalancer = make_with(clock, cluster, options);
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] {
+    return cluster.lists_of_pods() == 1 && cluster.requests("GET", "watch=1").size() == 4;
+  }));
+  clock.jump(kPage);
+  cluster.answer_page("");
+  ASSERT_TRUE(run_until({rebalancer.get()},
+                        [&] { return !cluster.requests("GET", "continue=more").empty(); }));
+  clock.jump(kPage);
+  cluster.answer_page("more");
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return cluster.evicted().size() == 2; }));
 }
 
 TEST_F(RebalancerWatchTest, ReadsThePodsAgainForEachPlanWithoutAWatch) {

@@ -11,21 +11,32 @@ using Each = std::unique_ptr<Informer>;
 }  // namespace
 
 std::vector<WatchedKind> watched_kinds(bool claims, bool volumes) {
+  constexpr int kPageSize = 500;  // as client-go's
   // 150,000 pods take some 324 MiB. A new list is stored beside the old one, and a plan has a copy.
   constexpr std::size_t kPodsBytesMax = std::size_t{768} << 20;
-  // All of a large cluster are one answer. Its begin may take as long as the whole.
-  constexpr kubernetes::ListLimits kLarge{
-      .silence = std::chrono::minutes(3), .longest = std::chrono::minutes(5), .newest = true};
+  constexpr kubernetes::ListLimits kPaged{.newest = true, .page = kPageSize};
+  // Without pages, all of a large cluster are one answer. Its begin may take as long as the whole.
+  constexpr kubernetes::ListLimits kLarge{.silence = std::chrono::minutes(3),
+                                          .longest = std::chrono::minutes(5),
+                                          .newest = true,
+                                          .page = kPageSize};
   std::vector<WatchedKind> kinds{
       {.kind = "Node", .path = "/api/v1/nodes", .limits = kLarge},
       {.kind = "Pod", .path = "/api/v1/pods", .bytes_max = kPodsBytesMax, .limits = kLarge},
-      {"Namespace", "/api/v1/namespaces"},
-      {"PodDisruptionBudget", "/apis/policy/v1/poddisruptionbudgets",
-       "/apis/policy/v1beta1/poddisruptionbudgets"},
-      {"PriorityClass", "/apis/scheduling.k8s.io/v1/priorityclasses"},
+      {.kind = "Namespace", .path = "/api/v1/namespaces", .limits = kPaged},
+      {.kind = "PodDisruptionBudget",
+       .path = "/apis/policy/v1/poddisruptionbudgets",
+       .old_path = "/apis/policy/v1beta1/poddisruptionbudgets",
+       .limits = kPaged},
+      {.kind = "PriorityClass",
+       .path = "/apis/scheduling.k8s.io/v1/priorityclasses",
+       .limits = kPaged},
   };
-  if (claims) kinds.push_back({"PersistentVolumeClaim", "/api/v1/persistentvolumeclaims"});
-  if (volumes) kinds.push_back({"PersistentVolume", "/api/v1/persistentvolumes"});
+  const auto add = [&kinds, &kPaged](const char* kind, const char* path) {
+    kinds.push_back({.kind = kind, .path = path, .limits = kPaged});
+  };
+  if (claims) add("PersistentVolumeClaim", "/api/v1/persistentvolumeclaims");
+  if (volumes) add("PersistentVolume", "/api/v1/persistentvolumes");
   return kinds;
 }
 

@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t kRefusalBytesMax = std::size_t{16} << 10;
 // Opaque text of the server that becomes part of a request; today a number of 20 digits.
 constexpr std::size_t kVersionBytesMax = 256;
+// The same; today JSON with the key of an object, in base64.
+constexpr std::size_t kPageNameBytesMax = std::size_t{4} << 10;
 
 Result<std::string> resource_version(const text::JsonValue& object) {
   const text::JsonValue metadata = TRY(object.at("metadata"));
@@ -61,6 +63,8 @@ ListWatch::ListWatch(std::string path, const std::string& field_selector, Object
 
 std::string ListWatch::list_query() const {
   std::string query = path_ + '?' + selector_;
+  if (limits_.page > 0 && !is_whole_) query += fmt::format("limit={}&", limits_.page);
+  if (!page_.empty()) query += "continue=" + percent_encoded(page_);
   if (!list_version_.empty()) query += "resourceVersion=" + percent_encoded(list_version_);
   while (query.ends_with('&') || query.ends_with('?')) query.pop_back();
   return query;
@@ -79,7 +83,7 @@ std::optional<std::string> ListWatch::next(MonotonicTime now) {
   damage_.reset();
   refused_.reset();
   if (next_ == Next::list) {
-    begin_list();
+    begin_page();
     return list_query();
   }
   phase_ = Phase::watching;
@@ -91,19 +95,28 @@ std::optional<std::string> ListWatch::next(MonotonicTime now) {
   return watch_query(seconds);
 }
 
-void ListWatch::begin_list() {
+void ListWatch::begin_page() {
   phase_ = Phase::listing;
-  state_.listing = begun_;
-  ++state_.lists;
+  const bool is_first = page_.empty();
+  if (is_first) {
+    list_begun_ = begun_;
+    state_.listing = begun_;
+    ++state_.lists;
+    sink_begun_ = false;
+    page_failures_ = 0;
+  }
   silence_max_ = limits_.silence;
-  longest_ = limits_.longest;
-  list_begun_ = false;
-  const auto begins = [this] {
-    list_begun_ = true;
-    sink_.list_begins();
+  longest_ = list_begun_ + limits_.longest - begun_;
+  const auto begins = [this, is_first] {
+    if (is_first) begin_sink();
   };
   splitter_.emplace("items", kObjectBytesMax, begins,
                     [this](const text::ListItem& item) { return take_listed(item.text); });
+}
+
+void ListWatch::begin_sink() {
+  sink_begun_ = true;
+  sink_.list_begins();
 }
 
 void ListWatch::head(const ResponseHead& head, MonotonicTime now) {
@@ -132,8 +145,8 @@ Result<void> ListWatch::take_listed(std::string_view text) {
   return sink_.listed(document.root());
 }
 
-// Checks what surrounds the objects, and returns the list's version.
-Result<std::string> ListWatch::finish_list() {
+// Checks what surrounds the objects.
+Result<ListWatch::ListEnd> ListWatch::finish_page() {
   TRY(splitter_->end());
   const text::JsonDocument document = TRY(text::JsonDocument::parse(splitter_->frame()));
   const text::JsonValue root = document.root();
@@ -148,8 +161,12 @@ Result<std::string> ListWatch::finish_list() {
   TRY(root.each_in("items", count));
   if (strange > 0) return root.wrong(fmt::format("{} of the items are not objects", strange));
   std::string version = TRY(resource_version(root));
-  if (!list_begun_) sink_.list_begins();  // without items
-  return version;
+  const text::JsonValue metadata = TRY(root.at("metadata"));
+  std::string next_page = TRY(metadata.text("continue"));
+  if (next_page.size() > kPageNameBytesMax) return root.wrong("'continue' is too long");
+  if (!next_page.empty() && next_page == page_) return root.wrong("the server repeats a page");
+  if (!sink_begun_) begin_sink();  // without items
+  return ListEnd{std::move(version), std::move(next_page)};
 }
 
 Result<void> ListWatch::take_lines(std::string_view bytes, MonotonicTime now) {
@@ -206,39 +223,49 @@ Result<void> ListWatch::take_event(std::string_view type, const text::JsonValue&
 void ListWatch::list_now() {
   if (phase_ == Phase::idle) {
     next_ = Next::list;
+    page_.clear();
+    state_.listing.reset();
   } else {
     lists_now_ = true;
   }
 }
 
+void ListWatch::set_path(std::string path) {
+  path_ = std::move(path);
+  page_.clear();
+}
+
 void ListWatch::end(const std::optional<Error>& failure, MonotonicTime now) {
   const Phase ended = std::exchange(phase_, Phase::idle);
   state_.connected = false;
-  state_.listing.reset();
   if (std::exchange(lists_now_, false)) {
     if (ended == Phase::watching) set_list_version();
     next_ = Next::list;
     not_before_ = now;
-    splitter_.reset();
-    text_ = {};
-    return;
+    page_.clear();
+  } else {
+    end_as_sent(ended, failure, now);
   }
-  state_.verb = ended == Phase::listing ? "list" : "watch";
-  state_.refused_code = 0;
-  state_.overdue = false;
-  if (ended == Phase::listing) end_list(failure, now);
-  if (ended == Phase::watching) end_watch(failure, now);
+  if (page_.empty()) state_.listing.reset();
   splitter_.reset();
   text_ = {};
 }
 
+void ListWatch::end_as_sent(Phase ended, const std::optional<Error>& failure, MonotonicTime now) {
+  state_.verb = ended == Phase::listing ? "list" : "watch";
+  state_.refused_code = 0;
+  state_.overdue = false;
+  if (ended == Phase::listing) end_page(failure, now);
+  if (ended == Phase::watching) end_watch(failure, now);
+}
+
 void ListWatch::end_overdue(MonotonicTime now) {
-  const Duration took = now - begun_;
-  const bool is_slow_list = phase_ == Phase::listing && now - last_byte_ < silence_max_;
+  const Duration took = now - list_begun_;
+  const bool is_slow_list = phase_ == Phase::listing && took >= limits_.longest;
+  if (is_slow_list) page_.clear();
   const bool as_wanted = lists_now_;
-  end(error(is_slow_list
-                ? fmt::format("not complete after {} s", took / std::chrono::seconds(1))
-                : "the API server does not answer"),
+  end(error(is_slow_list ? fmt::format("not complete after {} s", took / std::chrono::seconds(1))
+                         : "the API server does not answer"),
       now);
   state_.overdue = !as_wanted;
 }
@@ -248,26 +275,55 @@ void ListWatch::set_list_version() {
   if (!limits_.newest) list_version_ = version_;
 }
 
-void ListWatch::end_list(const std::optional<Error>& failure, MonotonicTime now) {
-  if (damage_) return fail("the list cannot be used: " + damage_->text(), Next::list, delay(), now);
-  if (was_refused()) return end_refused(parse_api_status(head_.code, text_), now);
-  if (failure) return fail(failure->text(), Next::list, delay(), now);
-  Result<std::string> version = finish_list();
-  if (!version) {
-    return fail("the list cannot be used: " + version.error().text(), Next::list, delay(), now);
+void ListWatch::end_page(const std::optional<Error>& failure, MonotonicTime now) {
+  if (was_refused()) {
+    page_failed(head_.code);
+    return end_refused(parse_api_status(head_.code, text_), now);
   }
+  if (failure && !damage_) {
+    page_failed(0);
+    return fail(failure->text(), Next::list, delay(), now);
+  }
+  Result<ListEnd> ended = damage_ ? Result<ListEnd>(*damage_) : finish_page();
+  if (!ended) {
+    page_.clear();
+    is_whole_ = false;
+    return fail("the list cannot be used: " + ended.error().text(), Next::list, delay(), now);
+  }
+  if (page_.empty()) pages_version_ = ended->version;
+  page_ = std::move(ended->next_page);
+  page_failures_ = 0;
+  not_before_ = now;
+  if (page_.empty()) end_list(now);
+}
+
+// `code`: of the refusal; 0: there is no answer. A later page is requested again if it may have
+// success; else the list begins again.
+void ListWatch::page_failed(int code) {
+  if (page_.empty()) {
+    is_whole_ = false;
+    return;
+  }
+  constexpr int kExpired = 410;
+  if (code == kExpired) is_whole_ = true;
+  const bool stays = code != 0 && is_of_watch(code);
+  if (stays || ++page_failures_ >= kPageFailuresMax) page_.clear();
+}
+
+void ListWatch::end_list(MonotonicTime now) {
   sink_.list_ends();
   lists_again_ = false;
-  version_ = *version;
+  is_whole_ = false;
+  version_ = std::move(pages_version_);
   set_list_version();
   credentials_new_ = true;
   watch_failures_ = 0;
   state_.complete = true;
-  state_.confirmed = state_.listed = begun_;
-  state_.list_took = now - begun_;
+  // Its pages may have been read right after the first request.
+  state_.confirmed = state_.listed = list_begun_;
+  state_.list_took = now - list_begun_;
   state_.problem.clear();
   next_ = Next::watch;
-  not_before_ = now;
 }
 
 void ListWatch::end_watch(const std::optional<Error>& failure, MonotonicTime now) {

@@ -6,6 +6,10 @@
 //
 // The server is not trusted. Whatever it sends, memory stays bounded, requests are not repeated
 // without a delay, and the objects of the last complete list remain until a later one is complete.
+//
+// All pages of a list are of the state of the first one. If the server no longer has that, the list
+// begins again without pages, as client-go's does: else a cluster might be too large to ever be
+// listed.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +37,8 @@ enum class ChangeType : std::uint8_t { added, modified, deleted };
 class ObjectSink {
  public:
   virtual ~ObjectSink() = default;
-  // A list begins. Objects of an earlier list that was not complete are void.
+  // A list begins. Objects of an earlier list that was not complete are void. An object may be
+  // listed again, if the connection is lost in the middle of a page.
   virtual void list_begins() = 0;
   [[nodiscard]] virtual Result<void> listed(const text::JsonValue& object) = 0;
   // The list is complete: what is not on it does not exist.
@@ -55,6 +60,8 @@ struct ListLimits {
   Duration longest = std::chrono::seconds(120);
   // Each list has all changes until it begins; else it may be of the server's cache, and older.
   bool newest = false;
+  // Objects of one answer; 0: all. REQUIRES: newest, because a page is never of the cache.
+  int page = 0;
 };
 
 // How current the copy is.
@@ -72,9 +79,9 @@ struct ListWatchState {
   int refused_code = 0;
   bool overdue = false;                   // it took too long
   Duration list_took = Duration::zero();  // the last list that was complete
-  std::uint64_t lists = 0;     // begun
-  std::uint64_t watches = 0;   // begun
-  std::uint64_t failures = 0;  // requests that ended other than as planned
+  std::uint64_t lists = 0;                // begun
+  std::uint64_t watches = 0;              // begun
+  std::uint64_t failures = 0;             // requests that ended other than as planned
 };
 
 class ListWatch {
@@ -90,6 +97,8 @@ class ListWatch {
   // So many watches in a row that failed: lists again. If the server refuses a watch for a reason
   // that may stay, it is one.
   static constexpr int kWatchFailuresMax = 5;
+  // So many failures of one page: the list begins again.
+  static constexpr int kPageFailuresMax = 4;
 
   // `path` is that of the list, such as "/api/v1/pods"; `field_selector` as the API has it, or
   // empty. `chance` returns numbers in [0, 1). `sink` outlives this.
@@ -117,7 +126,7 @@ class ListWatch {
   // Lists as soon as a request may begin. overdue() then ends the one under way, list or watch.
   void list_now();
   // Lists and watches under another path. REQUIRES: no list was complete.
-  void set_path(std::string path) { path_ = std::move(path); }
+  void set_path(std::string path);
 
  private:
   enum class Phase : std::uint8_t { idle, listing, watching };
@@ -125,13 +134,22 @@ class ListWatch {
 
   [[nodiscard]] std::string list_query() const;
   [[nodiscard]] std::string watch_query(std::int64_t seconds) const;
-  void begin_list();
+  struct ListEnd {
+    std::string version;
+    std::string next_page;  // opaque; empty: it was the last one
+  };
+
+  void begin_page();
+  void begin_sink();
   Result<void> take_listed(std::string_view text);
-  Result<std::string> finish_list();
+  Result<ListEnd> finish_page();
   Result<void> take_lines(std::string_view bytes, MonotonicTime now);
   Result<void> take_line(std::string_view line, MonotonicTime now);
   Result<void> take_event(std::string_view type, const text::JsonValue& object);
-  void end_list(const std::optional<Error>& failure, MonotonicTime now);
+  void end_as_sent(Phase ended, const std::optional<Error>& failure, MonotonicTime now);
+  void end_page(const std::optional<Error>& failure, MonotonicTime now);
+  void end_list(MonotonicTime now);
+  void page_failed(int code);
   void end_watch(const std::optional<Error>& failure, MonotonicTime now);
   void end_refused(const ApiStatus& refused, MonotonicTime now);
   void fail(const std::string& problem, Next next, Duration delay, MonotonicTime now);
@@ -161,13 +179,20 @@ class ListWatch {
   std::string version_;          // of the last object or list
   std::string list_version_;     // that a list must have at least; empty: the newest
 
+  // Of the list under way, of which one page may be complete and the next one waits.
+  std::string page_;            // the server's name of the next page; empty: the first one
+  std::string pages_version_;   // of the first page
+  MonotonicTime list_begun_{};  // of the first page's request
+  bool sink_begun_ = false;
+  int page_failures_ = 0;  // of the page under way
+  bool is_whole_ = false;  // without pages
+
   // Of the answer under way.
   ResponseHead head_;
   std::string text_;                  // of a refusal, or a line that is not complete
   std::optional<Error> damage_;       // what cannot be used
   std::optional<ApiStatus> refused_;  // by an ERROR event
   std::optional<text::ListSplitter> splitter_;
-  bool list_begun_ = false;
 };
 
 }  // namespace forestall::kubernetes

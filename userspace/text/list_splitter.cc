@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 namespace forestall::text {
 namespace {
 
@@ -20,17 +23,63 @@ bool closes(char c) {
   return c == '}' || c == ']';
 }
 
+// What ends a run of characters outside of strings, or within one.
+constexpr std::array<bool, 256> ends_run(std::string_view ends) {
+  std::array<bool, 256> table{};
+  for (const char c : ends) table[static_cast<unsigned char>(c)] = true;
+  return table;
+}
+constexpr std::array<bool, 256> kEndsInString = ends_run("\"\\");
+constexpr std::array<bool, 256> kEndsOutside = ends_run("\"{}[]");
+
+std::size_t run_end(std::string_view text, std::size_t at, const std::array<bool, 256>& ends) {
+  while (at < text.size() && !ends[static_cast<unsigned char>(text[at])]) ++at;
+  return at;
+}
+
 }  // namespace
 
 Result<void> ListSplitter::add(std::string_view piece) {
-  for (const char c : piece) {
-    TRY(take(c));
-    ++column_;
-    if (c != '\n') continue;
-    ++line_;
-    column_ = 1;
+  while (!piece.empty()) {
+    const std::size_t size = in_item_ ? scan_item(piece) : 1;
+    const std::string_view part = piece.substr(0, size);
+    if (in_item_) {
+      TRY(take_in_item(part));
+    } else {
+      TRY(take(part.front()));
+    }
+    count(part);
+    piece.remove_prefix(size);
   }
   return {};
+}
+
+void ListSplitter::count(std::string_view passed) {
+  const std::size_t last = passed.rfind('\n');
+  if (last == std::string_view::npos) {
+    column_ += passed.size();
+    return;
+  }
+  line_ += static_cast<std::size_t>(std::ranges::count(passed, '\n'));
+  column_ = passed.size() - last;
+}
+
+// Most bytes of a list are those of its objects, so it passes over them in runs. Returns the size
+// up to the end of the object that is open; all of `text`, if it has no end there.
+std::size_t ListSplitter::scan_item(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    if (escaped_) {
+      escaped_ = false;
+      ++at;
+      continue;
+    }
+    at = run_end(text, at, in_string_ ? kEndsInString : kEndsOutside);
+    if (at == text.size()) break;
+    track(text[at++]);
+    if (depth_ == kListDepth && !in_string_) return at;
+  }
+  return text.size();
 }
 
 Result<void> ListSplitter::end() {
@@ -43,7 +92,9 @@ Result<void> ListSplitter::take(char c) {
     item_line_ = line_;
     item_column_ = column_;
   }
-  return in_item_ ? take_in_item(c) : take_in_frame(c);
+  if (!in_item_) return take_in_frame(c);
+  track(c);
+  return take_in_item({&c, 1});
 }
 
 // Depth and strings, which are the same inside and outside of the list.
@@ -60,12 +111,12 @@ void ListSplitter::track(char c) {
   }
 }
 
-Result<void> ListSplitter::take_in_item(char c) {
-  item_.push_back(c);
-  if (item_.size() > bytes_max_) {
+// `part` was tracked.
+Result<void> ListSplitter::take_in_item(std::string_view part) {
+  if (part.size() > bytes_max_ - item_.size()) {
     return error(fmt::format("{}[{}]: larger than {} MiB", key_, index_, bytes_max_ >> 20));
   }
-  track(c);
+  item_ += part;
   return depth_ == kListDepth && !in_string_ ? pass_item() : Result<void>();
 }
 

@@ -46,7 +46,9 @@ class ListSplitter {
  private:
   Result<void> take(char c);
   Result<void> take_in_frame(char c);
-  Result<void> take_in_item(char c);
+  Result<void> take_in_item(std::string_view part);
+  [[nodiscard]] std::size_t scan_item(std::string_view text);
+  void count(std::string_view passed);
   Result<void> pass_item();
   void track(char c);
 

@@ -308,6 +308,21 @@ TEST_F(RebalancerWatchTest, MakesNoPlanIfTheServerLacksAKind) {
   ASSERT_TRUE(run_until_made(*rebalancer, 1));
 }
 
+// The server here has the older version only.
+TEST_F(RebalancerWatchTest, TriesTheOlderVersionAlsoAfterAnotherFailure) {
+  ClusterWithPods cluster("ab");
+  cluster.set_code("/policy/v1/", 500);
+  const auto rebalancer = make(cluster, often());
+  const std::string failures = "informer_failures_total{resource=\"poddisruptionbudgets\"} ";
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] {
+    const std::string text = rebalancer->metrics().text();
+    return text.find(failures) != text.npos && text.find(failures + "0") == text.npos;
+  }));
+  cluster.set_code("/policy/v1/", 200);
+  ASSERT_TRUE(run_until_made(*rebalancer, 1));
+  EXPECT_EQ(rebalancer->counts().failed, 0U);
+}
+
 // The leader before may have evicted pods that a late watch still has.
 TEST_F(RebalancerWatchTest, ListsThePodsWhenItBecomesTheLeader) {
   ClusterWithPods cluster("ab");

@@ -22,17 +22,19 @@ Informer::Informer(WatchedKind kind, kubernetes::HttpClient& client, const Clock
       watch_(client, list_watch_, clock) {}
 
 void Informer::advance() {
-  change_version();
+  follow_failures();
   if (store_.needs_list()) list_watch_.list_again();
   watch_.advance();
 }
 
 // A server that lacks the kind's newer version may have the older one.
-void Informer::change_version() {
+void Informer::follow_failures() {
   const kubernetes::ListWatchState& now = state();
-  if (kind_.old_path.empty() || now.complete || now.refused_code != kMissing) return;
   if (now.failures == failed_) return;
   failed_ = now.failures;
+  if (now.complete || now.refused_code != kMissing) return;
+  (old_ ? lacks_old_path_ : lacks_path_) = true;
+  if (kind_.old_path.empty()) return;
   old_ = !old_;
   list_watch_.set_path(old_ ? kind_.old_path : kind_.path);
 }
@@ -62,10 +64,8 @@ void Informer::list_since(MonotonicTime time) {
 bool Informer::refused() const {
   const kubernetes::ListWatchState& now = state();
   if (now.complete || now.verb != "list") return false;
-  // With an older version, both are tried.
-  const std::uint64_t attempts = kind_.old_path.empty() ? 1 : 2;
-  return now.refused_code == kForbidden ||
-         (now.refused_code == kMissing && now.failures >= attempts);
+  if (now.refused_code == kForbidden) return true;
+  return now.refused_code == kMissing && lacks_path_ && (kind_.old_path.empty() || lacks_old_path_);
 }
 
 std::string Informer::problem() const {

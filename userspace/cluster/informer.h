@@ -59,7 +59,7 @@ class Informer {
   [[nodiscard]] const kubernetes::ListWatchState& state() const { return list_watch_.state(); }
 
  private:
-  void change_version();
+  void follow_failures();
 
   const WatchedKind kind_;
   const Clock& clock_;
@@ -67,7 +67,10 @@ class Informer {
   kubernetes::ListWatch list_watch_;
   kubernetes::ObjectWatch watch_;
   bool old_ = false;          // the path
-  std::uint64_t failed_ = 0;  // requests, when the path was last chosen
+  std::uint64_t failed_ = 0;  // requests, when their state was last read
+  // Whether the server answered 404.
+  bool lacks_path_ = false;
+  bool lacks_old_path_ = false;
 };
 
 }  // namespace forestall::cluster

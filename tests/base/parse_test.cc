@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/go_bool.h"
+
 namespace forestall {
 namespace {
 
@@ -32,6 +34,18 @@ TEST(ParseTest, Signed) {
   for (const std::string_view bad :
        {"", "-", "+1", "--1", "- 1", "9223372036854775808", "-9223372036854775809"}) {
     EXPECT_EQ(parse_i64(bad), std::nullopt) << bad;
+  }
+}
+
+TEST(ParseTest, GoBool) {
+  for (const std::string_view word : {"1", "t", "T", "TRUE", "true", "True"}) {
+    EXPECT_EQ(parse_go_bool(word), true) << word;
+  }
+  for (const std::string_view word : {"0", "f", "F", "FALSE", "false", "False"}) {
+    EXPECT_EQ(parse_go_bool(word), false) << word;
+  }
+  for (const std::string_view bad : {"", "yes", "on", "tRUE", "2", "-1", " true", "no"}) {
+    EXPECT_EQ(parse_go_bool(bad), std::nullopt) << bad;
   }
 }
 

@@ -183,12 +183,28 @@ TEST(RebalanceCommand, AcceptsTheArgumentsOfTheDeschedulersDeployment) {
   EXPECT_THAT(ran.errors, HasSubstr("missing")) << "only the kubeconfig is wrong";
   for (const char* const wrong :
        {"--feature-gates=Other=true", "--tls-cert-file=a", "--secure-port=65536",
-        "--leader-elect-resource-lock=endpoints"}) {
+        "--leader-elect-resource-lock=endpoints", "--dry-run=yes", "--leader-elect=on",
+        "--disable-metrics=2", "--enable-http2=no", "--permit-port-sharing=tRUE"}) {
     const Ran refused = run_with({"--kubeconfig", tree / "missing", wrong});
     EXPECT_EQ(refused.exit_code, 2) << wrong;
     const std::string name(wrong, std::string_view(wrong).find('='));
     EXPECT_THAT(refused.errors, HasSubstr(name));
   }
+}
+
+// As pflag, so that a Deployment has the same meaning with both programs.
+TEST(RebalanceCommand, FlagsHaveTheValuesOfGo) {
+  const TempTree tree = files();
+  for (const char* const word :
+       {"1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"}) {
+    const Ran ran =
+        run_forestall({"rebalance", "--policy-config-file", tree / "policy.yaml", "--kubeconfig",
+                       tree / "missing", "--dry-run=" + std::string(word)});
+    EXPECT_EQ(ran.exit_code, 1) << word << ": " << ran.errors;
+  }
+  const Ran refused =
+      run_forestall({"rebalance", "--policy-config-file", tree / "policy.yaml", "--dry-run=yes"});
+  EXPECT_THAT(refused.errors, HasSubstr("--dry-run: yes is neither true nor false"));
 }
 
 TEST(RebalanceCommand, APolicyThatIsRefusedIsAMistakeOfTheUser) {

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/go_bool.h"
 #include "base/parse.h"
 #include "cli/command_line.h"
 
@@ -25,6 +26,16 @@ CLI::Option* add_policy(CLI::App& command, RebalanceOptions& options) {
       .add_option("--policy-config-file", options.policy,
                   "DeschedulerPolicy (descheduler/v1alpha2 or v1alpha1), YAML or JSON")
       ->option_text("FILE");
+}
+
+// A flag of the descheduler, with Go's words for its value. CLI11 accepts more, such as `yes` and
+// `on`, and a Deployment with those would not start with the descheduler.
+CLI::Option* as_go_flag(CLI::Option* flag) {
+  return flag->check([](const std::string& word) {
+    if (parse_go_bool(word)) return std::string();
+    return word + " is neither true nor false (1, t, T, TRUE, true, True, 0, f, F, FALSE, false, " +
+           "False)";
+  });
 }
 
 void describe_simulate(CLI::App& command, SimulateOptions& options) {
@@ -79,7 +90,6 @@ void describe_ineffective(CLI::App& command, RebalanceRunOptions& run, CLI::Opti
       "--otel-service-name",
       "--otel-trace-namespace",
       "--otel-sample-rate",
-      "--cert-dir",
       "--http2-max-streams-per-connection",
   };
   for (const std::string name : kNames) {
@@ -95,13 +105,19 @@ void describe_ineffective(CLI::App& command, RebalanceRunOptions& run, CLI::Opti
   for (const std::string name :
        {"--otel-fallback-no-op-on-error", "--enable-http2", "--disable-http2-serving",
         "--permit-address-sharing", "--permit-port-sharing"}) {
-    command
-        .add_flag_function(
-            name, [&run, name](std::int64_t) { run.ineffective.push_back(name); },
-            "Of the descheduler; without effect")
+    as_go_flag(command.add_flag_function(
+                   name, [&run, name](std::int64_t) { run.ineffective.push_back(name); },
+                   "Of the descheduler; without effect"))
         ->group(kClusterGroup)
         ->excludes(files);
   }
+  command
+      .add_option_function<std::string>(
+          "--cert-dir", [&run](const std::string&) { run.ineffective.emplace_back("--cert-dir"); },
+          "Of the descheduler, which does not read it either; without effect: use --tls-cert-file")
+      ->option_text("VALUE")
+      ->group(kClusterGroup)
+      ->excludes(files);
   command
       .add_option_function<std::string>(
           "--leader-elect-resource-lock",
@@ -154,7 +170,7 @@ void describe_server(CLI::App& command, RebalanceRunOptions& run, CLI::Option* f
       ->option_text("NAME=BOOL,...")
       ->group(kClusterGroup)
       ->excludes(files);
-  command.add_flag("--disable-metrics", run.disable_metrics, "No page /metrics")
+  as_go_flag(command.add_flag("--disable-metrics", run.disable_metrics, "No page /metrics"))
       ->group(kClusterGroup)
       ->excludes(files);
   command
@@ -182,9 +198,9 @@ void describe_run(CLI::App& command, RebalanceRunOptions& run, CLI::Option* file
       add("--descheduling-interval", run.interval, "DURATION",
           "From the begin of a plan to that of the next (default: 0, one plan)", nullptr);
   CLI::Option* const elect =
-      command
-          .add_flag("--leader-elect", run.leader_elect,
-                    "Evict only while this process holds a Lease; ignored in a dry run")
+      as_go_flag(
+          command.add_flag("--leader-elect", run.leader_elect,
+                           "Evict only while this process holds a Lease; ignored in a dry run"))
           ->group(kClusterGroup)
           ->needs(interval);
   add("--leader-elect-lease-duration", run.lease_duration, "DURATION",
@@ -221,8 +237,8 @@ void describe_rebalance(CLI::App& command, CommandLine& line) {
                   "moved again within the policy's pacing")
       ->option_text("FILE")
       ->needs(cluster);
-  command.add_flag("--dry-run", options.dry_run,
-                   "Log the plan and evict nothing; a plan from files never evicts");
+  as_go_flag(command.add_flag("--dry-run", options.dry_run,
+                              "Log the plan and evict nothing; a plan from files never evicts"));
   command
       .add_option("--now", options.now,
                   "The time for which the plan is made, such as 2026-01-02T15:04:05Z (default: "

@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "base/go_bool.h"
 #include "base/parse.h"
 #include "cli/pod_input.h"
 #include "intake/amounts.h"
@@ -42,17 +43,6 @@ Result<LeaseOptions> lease_options(const cli::RebalanceRunOptions& given,
       "longer than --leader-elect-retry-period");
 }
 
-// As Go's strconv.ParseBool.
-std::optional<bool> parse_bool(std::string_view text) {
-  for (const char* each : {"1", "t", "T", "true", "TRUE", "True"}) {
-    if (text == each) return true;
-  }
-  for (const char* each : {"0", "f", "F", "false", "FALSE", "False"}) {
-    if (text == each) return false;
-  }
-  return std::nullopt;
-}
-
 // Whether evictions in the background, the only gate, which is an alpha one, are on.
 Result<bool> background_gate(std::string_view gates) {
   std::optional<bool> background;
@@ -65,7 +55,7 @@ Result<bool> background_gate(std::string_view gates) {
     if (name != "EvictionsInBackground" && name != "AllAlpha" && name != "AllBeta") {
       return error("--feature-gates: unrecognized feature gate: " + name);
     }
-    const auto value = parse_bool(trim(gate));
+    const auto value = parse_go_bool(trim(gate));
     if (!has_value || !value) {
       return error(fmt::format("--feature-gates: expected {}=true or {}=false", name, name));
     }

@@ -27,7 +27,12 @@ void log_start(const RebalancerOptions& options, exports::Log& log) {
                                 .field("dry_run", options.dry_run)
                                 .field("identity", options.identity));
   for (const std::string& each : options.ineffective) {
-    log.write(LogLevel::info, LogLine("option").field("name", each).field("effect", "none"));
+    // The descheduler does not read it either, but its users expect the certificates in it.
+    const bool is_directory = each == "--cert-dir";
+    const char* const effect =
+        is_directory ? "none; use --tls-cert-file and --tls-private-key-file" : "none";
+    log.write(is_directory ? LogLevel::warning : LogLevel::info,
+              LogLine("option").field("name", each).field("effect", effect));
   }
   if (options.listen.empty()) return;
   const bool is_old =

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import collections
 import signal
+import ssl
 import threading
 import time
+from collections.abc import Callable
 
 import fixture
 from fixture import report
@@ -26,6 +28,8 @@ POLICY = policy_text("RemovePodsViolatingNodeTaints", "{includePreferNoSchedule:
 # In the version that this API server has; the rebalancer tries a later one first.
 EVICTION = ("POST ", '"policy/v1beta1","kind":"Eviction"')
 PODS_LIST = ("GET /api/v1/pods?", "")
+PODS_PAGES = ("GET /api/v1/pods?limit=", "")
+PODS_WATCH = ("GET /api/v1/pods?watch=1", "")
 ALL = 1000
 DRAIN = TAINTS.replace("compat: fixed", "compat: upstream")
 ELECTION = (EVERY_SECOND, "--leader-elect", "--leader-elect-resource-name=forestall-rebalance",
@@ -110,6 +114,46 @@ class MoveFaultTests(MoveCase):
         for log in logs:
             log.mark()
         self.assertEqual(len(self.check_record(*logs)), 8)
+
+    def check_watch(self, proxy: RequestProxy, treat: Callable[[ssl.SSLSocket, bytes], None],
+                    count: int, lists: int) -> None:
+        """A node is drained while so many watches of pods are treated so. The pods are listed so
+        often, and each one is evicted once."""
+        self.begin_record()
+        listed = proxy.add(*PODS_PAGES, proxy.pass_through, ALL)
+        with rebalancer(EVERY_SECOND, policy=DRAIN, server=SERVER) as log:
+            log.wait(r"event=plan evictions=0")
+            rule = proxy.add(*PODS_WATCH, treat, count)
+            proxy.set_fault("")  # ends the watches that are open
+            fixture.lab.kubectl("cordon", "drained")
+            self.check_drained(log)
+            # Of the state after the evictions.
+            log.wait(r"event=plan evictions=0", log.mark())
+            self.assertEqual((rule.met, listed.met), (count, lists), log.lines)
+            with_problem = {name for name in ("watch", "plan")
+                            if any("problem" in each for each in log.events(name))}
+            self.assertEqual(with_problem, {"watch"}, log.lines)
+        proxy.rules.clear()
+
+    def test_hf_a_watch_that_is_cut_leaves_no_change_out(self) -> None:
+        proxy = self.begin_faults()
+        self.begin_drain()
+        for name, treat, count, lists in (
+            ("cut in an event", proxy.cut_watch, 2, 1),
+            ("410", proxy.refuse(failure(410, "Expired")), 1, 2),
+            ("without events", proxy.stall_watch, 1, 2),
+        ):
+            with self.subTest(name):
+                begun = time.monotonic()
+                self.check_watch(proxy, treat, count, lists)
+                report(name, f"{time.monotonic() - begun:.1f} s")
+            fixture.lab.kubectl("uncordon", "drained")
+            fixture.lab.kubectl("cordon", "target")
+            with rebalancer(EVERY_SECOND, policy=DRAIN) as log:
+                self.wait_for_pods_on("target", "web", 0)
+                self.wait_until_ready("web", 8)
+                log.wait("event=plan ")
+            fixture.lab.kubectl("uncordon", "target")
 
     def test_h6_a_leader_without_the_api_server_is_replaced(self) -> None:
         """At its third eviction the leader has no connection any more. That request reaches the API

@@ -112,6 +112,9 @@ class Proxy:
         if fault == "slow":
             self.faulty += 1
             self.changed.wait(SLOW_SECONDS)
+        self.forward(client, request, cuts)
+
+    def forward(self, client: ssl.SSLSocket, request: bytes, cuts: bool) -> None:
         with socket.create_connection((API_ADDRESS, 443), PATIENCE) as plain, \
                 self.to_server.wrap_socket(plain, server_hostname=API_ADDRESS) as server:
             server.settimeout(None)

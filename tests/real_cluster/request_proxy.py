@@ -98,6 +98,16 @@ class RequestProxy(Proxy):
     def cut(self, client: ssl.SSLSocket, request: bytes) -> None:
         client.sendall(self.whole_answer(request)[:CUT_BYTES])
 
+    def cut_watch(self, client: ssl.SSLSocket, request: bytes) -> None:
+        """The connection ends in the middle of its first event."""
+        self.forward(client, request, cuts=True)
+
+    @staticmethod
+    def stall_watch(client: ssl.SSLSocket, _request: bytes) -> None:
+        """It is answered, and has no event until the client ends it."""
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+        client.recv(1)
+
     def after(self, action: Callable[[], None]) -> Callable[[ssl.SSLSocket, bytes], None]:
         """Passes the request on after the action."""
         def treat(client: ssl.SSLSocket, request: bytes) -> None:

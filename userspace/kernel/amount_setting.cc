@@ -55,6 +55,19 @@ Result<std::optional<Bytes>> read_amount(int fd, std::string_view name) {
   return *value;
 }
 
+Result<std::optional<Bytes>> read_amount(const CgroupDir& cgroup, const char* file) {
+  const auto text = TRY(cgroup.read(file));
+  const auto value = parse_amount(text);
+  if (!value) return value.error().in(cgroup.path() + "/" + file);
+  return *value;
+}
+
+Result<Bytes> read_usage(const CgroupDir& cgroup) {
+  const auto usage = TRY(read_amount(cgroup, "memory.current"));
+  if (!usage) return error(cgroup.path() + "/memory.current has no number");
+  return *usage;
+}
+
 Result<void> write_amount(int fd, const std::optional<Bytes>& amount, std::string_view name) {
   const auto text = amount_text(amount);
   if (::pwrite(fd, text.data(), text.size(), 0) < 0) {

@@ -37,6 +37,10 @@ struct AmountRecord {
 [[nodiscard]] std::string amount_text(const std::optional<Bytes>& amount);
 // `name` is the file's name in errors.
 [[nodiscard]] Result<std::optional<Bytes>> read_amount(int fd, std::string_view name);
+// Of a file of `cgroup`.
+[[nodiscard]] Result<std::optional<Bytes>> read_amount(const CgroupDir& cgroup, const char* file);
+// memory.current of `cgroup`.
+[[nodiscard]] Result<Bytes> read_usage(const CgroupDir& cgroup);
 [[nodiscard]] Result<void> write_amount(int fd, const std::optional<Bytes>& amount,
                                         std::string_view name);
 // Restores the original of `record` if the current value is still one of the record's.

@@ -44,12 +44,16 @@ MemoryHigh::~MemoryHigh() {
   if (file_) static_cast<void>(restore());
 }
 
+Result<std::optional<Bytes>> MemoryHigh::read() const {
+  return read_amount(file_.get(), name_);
+}
+
 Result<void> MemoryHigh::set(Bytes value) {
   const Bytes page{::sysconf(_SC_PAGESIZE)};
   const Bytes rounded{value.count / page.count * page.count};
   if (original_ && *original_ <= rounded) return Error{EPERM, fmt::format("raise {}", name_)};
   const auto before = ours_ ? ours_ : original_;
-  if (TRY(read_amount(file_.get(), name_)) != before) {
+  if (TRY(read()) != before) {
     return Error{EBUSY, fmt::format("{} was changed by another process", name_)};
   }
   TRY(record(before, rounded));

@@ -31,6 +31,8 @@ class MemoryHigh {
   [[nodiscard]] const std::optional<Bytes>& original() const { return original_; }
   // The value that set() wrote, if any.
   [[nodiscard]] const std::optional<Bytes>& current() const { return ours_; }
+  // What the file has now.
+  [[nodiscard]] Result<std::optional<Bytes>> read() const;
 
   // Writes the record, then `value` rounded down to a page. EPERM: the original is not higher, and
   // the value is never raised. EBUSY: another process has changed the file meanwhile, or another

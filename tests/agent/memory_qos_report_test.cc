@@ -119,21 +119,32 @@ class MemoryQosEnforcedTest : public MemoryQosReportTest {
   test::TempTree run_;
   kernel::SettingRecords min_{run_ / "memory-min"};
   kernel::SettingRecords low_{run_ / "memory-low"};
-  std::optional<actuators::MemoryReserveWriter> writer_{std::in_place, tree_,
-                                                        MemoryQosThread::Records{min_, low_}};
+  kernel::SettingRecords high_{run_ / "memory-high"};
+  std::optional<actuators::MemoryReserveWriter> writer_{
+      std::in_place, tree_, actuators::MemoryReserveWriter::Records{min_, low_}};
 };
 
 TEST_F(MemoryQosEnforcedTest, ReportsWhatIsWrittenAndWhatIsLeft) {
-  const auto values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  const auto values = observe_memory_qos(tree_, facts_, {&*writer_}).values;
   ASSERT_EQ(values.size(), 3U);
   EXPECT_EQ(values[0], (MemoryQosValue{"/db", "/db", MemoryQosFile::min, "4096", 4096,
                                        MemoryQosState::written}));
   EXPECT_EQ(values[1].state, MemoryQosState::equal);
-  EXPECT_EQ(values[2].state, MemoryQosState::left);
-  EXPECT_EQ(values[2].reason, "enforce writes memory.min and memory.low only");
+  EXPECT_EQ(values[2].state, MemoryQosState::would_write);
   EXPECT_EQ(values[2].present, "max");
   writer_.reset();
   EXPECT_EQ(text("/db/memory.min"), "1000");
+}
+
+TEST_F(MemoryQosEnforcedTest, ReportsWhyAMemoryHighIsNotWritten) {
+  exports::Log log(exports::Log::Stream::standard_error, true, exports::LogLevel::error);
+  const auto controller = MemoryHighController::create(tree_, high_, log);
+  ASSERT_TRUE(controller) << controller.error().text();
+  const auto values = observe_memory_qos(tree_, facts_, {&*writer_, controller->get()}).values;
+  ASSERT_EQ(values.size(), 3U);
+  EXPECT_EQ(values[2].state, MemoryQosState::left);
+  EXPECT_THAT(values[2].reason, HasSubstr("memory.events.local"));
+  EXPECT_EQ(values[2].present, "max");
 }
 
 TEST_F(MemoryQosEnforcedTest, AParentWithLessLimitsAValueAndIsNamed) {
@@ -141,13 +152,13 @@ TEST_F(MemoryQosEnforcedTest, AParentWithLessLimitsAValueAndIsNamed) {
   set("/slice/db/memory.min", "1000");
   set("/slice/db/memory.low", "1000");
   facts_.config.cgroups = {{"/slice/db", Bytes{8192}, Bytes{4096}, std::nullopt}};
-  auto values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  auto values = observe_memory_qos(tree_, facts_, {&*writer_}).values;
   ASSERT_EQ(values.size(), 2U);
   EXPECT_EQ(values[0].state, MemoryQosState::written);
   EXPECT_EQ(values[0].reason, "limited by /slice, which has 1000");
   EXPECT_EQ(values[1].reason, "limited by /slice, which has 1000");
   set("/slice/memory.low", "4096");
-  values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  values = observe_memory_qos(tree_, facts_, {&*writer_}).values;
   EXPECT_EQ(values[1].reason, "");
 }
 
@@ -165,7 +176,7 @@ TEST_F(MemoryQosEnforcedTest, ADryRunWritesNothing) {
 TEST_F(MemoryQosEnforcedTest, MemoryMinOfOtherCgroupsCounts) {
   set("/system/memory.min", "9000");
   facts_.min_limit = 12000;
-  const auto values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  const auto values = observe_memory_qos(tree_, facts_, {&*writer_}).values;
   ASSERT_EQ(values.size(), 3U);
   EXPECT_EQ(values[0].state, MemoryQosState::left);
   EXPECT_THAT(values[0].reason, HasSubstr("of which the node has 3000 to guarantee"));
@@ -178,12 +189,12 @@ TEST_F(MemoryQosEnforcedTest, WhatAnotherProcessHasWrittenSinceLeavesLessToTheOt
   facts_.config.cgroups = {{"/db", Bytes{4096}, std::nullopt, std::nullopt},
                            {"/app", Bytes{4096}, std::nullopt, std::nullopt}};
   facts_.min_limit = 12288;
-  auto values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  auto values = observe_memory_qos(tree_, facts_, {&*writer_}).values;
   ASSERT_EQ(values.size(), 2U);
   EXPECT_EQ(values[1].state, MemoryQosState::written);
   set("/db/memory.min", "9000");
   for (int update = 0; update < 3; ++update) {
-    values = observe_memory_qos(tree_, facts_, &*writer_).values;
+    values = observe_memory_qos(tree_, facts_, {&*writer_}).values;
     ASSERT_EQ(values.size(), 2U);
     EXPECT_EQ(values[0].state, MemoryQosState::left);
     EXPECT_EQ(values[0].reason, "another process has written it since");
@@ -193,30 +204,30 @@ TEST_F(MemoryQosEnforcedTest, WhatAnotherProcessHasWrittenSinceLeavesLessToTheOt
     EXPECT_EQ(text("/app/memory.min"), "1000") << update;
   }
   facts_.min_limit = 13096;
-  values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  values = observe_memory_qos(tree_, facts_, {&*writer_}).values;
   EXPECT_EQ(values[1].state, MemoryQosState::written) << values[1].reason;
   EXPECT_EQ(text("/db/memory.min"), "9000");
 }
 
 TEST_F(MemoryQosEnforcedTest, WithoutTheMemoryMinOfAnotherCgroupNoneIsWritten) {
   set("/system/memory.low", "0");  // no memory.min: the cgroup has no memory controller
-  auto values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  auto values = observe_memory_qos(tree_, facts_, {&*writer_}).values;
   ASSERT_EQ(values.size(), 3U);
   EXPECT_EQ(values[0].state, MemoryQosState::written);
   set("/system/memory.min", "?");
-  values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  values = observe_memory_qos(tree_, facts_, {&*writer_}).values;
   ASSERT_EQ(values.size(), 3U);
   EXPECT_EQ(values[0].state, MemoryQosState::left);
   EXPECT_EQ(values[0].reason, "memory.min of other cgroups cannot be read");
   EXPECT_EQ(text("/db/memory.min"), "1000") << "what the agent had written is restored";
   set("/system/memory.min", "0");
-  values = observe_memory_qos(tree_, facts_, &*writer_).values;
+  values = observe_memory_qos(tree_, facts_, {&*writer_}).values;
   EXPECT_EQ(values[0].state, MemoryQosState::written);
 }
 
 TEST_F(MemoryQosEnforcedTest, TheThreadWritesAndItsEndRestores) {
   exports::Log log(exports::Log::Stream::standard_error, true, exports::LogLevel::error);
-  auto thread = MemoryQosThread::create(tree_, {min_, low_}, log);
+  auto thread = MemoryQosThread::create(tree_, {min_, low_, high_}, log);
   ASSERT_TRUE(thread) << thread.error().text();
   ASSERT_TRUE((*thread)->update(facts_));
   EXPECT_TRUE(test::wait_for_files(files_ / "cgroup/db", -1,

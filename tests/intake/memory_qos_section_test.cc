@@ -67,17 +67,18 @@ TEST(MemoryQosSection, WithoutTheKubeletsFileItIsUnknown) {
               Contains(HasSubstr("config.yaml:1:1: it is unknown whether the kubelet writes")));
 }
 
-TEST(MemoryQosSection, EnforceNamesEveryMemoryHighThatIsNotWritten) {
+TEST(MemoryQosSection, AnotherSettingOfMemoryHighIsReported) {
   std::string own = kEverything;
   own.replace(own.find("observe"), 7, "enforce");
-  const auto loaded =
-      load_qos(own + "kubeletConfig: kubelet.yaml\ncompat: {kubeletVersion: \"1.36\"}\n");
+  own += "kubeletConfig: kubelet.yaml\ncompat: {kubeletVersion: \"1.36\"}\n";
+  const auto loaded = load_qos(own);
   EXPECT_EQ(loaded.config.memory_qos.mode, MemoryQosMode::enforce);
-  EXPECT_THAT(
-      loaded.warnings,
-      testing::UnorderedElementsAre(
-          testing::AllOf(HasSubstr("config.yaml:2:"), HasSubstr("memory.high is not written")),
-          testing::AllOf(HasSubstr("config.yaml:4:"), HasSubstr("memory.high is not written"))));
+  EXPECT_THAT(loaded.warnings, IsEmpty());
+  constexpr const char* kTwice = "config.yaml:1:1: 'tuneMemoryHigh' and the response slow";
+  EXPECT_THAT(load_qos(own + "ownLimit: {other: slow}\n").warnings, Contains(HasSubstr(kTwice)));
+  own.replace(own.find("enforce"), 7, "observe");
+  EXPECT_THAT(load_qos(own + "ownLimit: {other: slow}\n").warnings,
+              testing::Not(Contains(HasSubstr(kTwice))));
 }
 
 TEST(MemoryQosSection, SettingsWithoutEffectAreReported) {

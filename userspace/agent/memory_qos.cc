@@ -126,11 +126,12 @@ PresentMin present_min(const kernel::CgroupTree& tree, const MemoryQosFacts& fac
   return result;
 }
 
+// The values of memory.high, or all others.
 std::vector<actuators::MemoryReserve> reserves_of(
-    const std::vector<policy::PlannedMemoryQos>& planned) {
+    const std::vector<policy::PlannedMemoryQos>& planned, bool high) {
   std::vector<actuators::MemoryReserve> reserves;
   for (const policy::PlannedMemoryQos& each : planned) {
-    if (!each.left.empty() || each.file == MemoryQosFile::high) continue;
+    if (!each.left.empty() || (each.file == MemoryQosFile::high) != high) continue;
     reserves.push_back({each.path, each.cgroup, each.file, Bytes{each.value}});
   }
   return reserves;
@@ -138,11 +139,11 @@ std::vector<actuators::MemoryReserve> reserves_of(
 
 // The state of a value that may be written and is not present.
 void set_state(MemoryQosValue& value, const policy::PlannedMemoryQos& planned, bool dry_run,
-               const actuators::ReserveOutcome* outcome) {
+               const std::optional<actuators::ReserveOutcome>& outcome) {
   if (!planned.left.empty()) {
     value.state = MemoryQosState::left;
     value.reason = planned.left;
-  } else if (outcome == nullptr) {
+  } else if (!outcome) {
     value.state = MemoryQosState::would_write;
     value.reason = dry_run ? "dry run" : planned.note;
   } else if (outcome->state == MemoryQosState::written) {
@@ -157,10 +158,10 @@ void set_state(MemoryQosValue& value, const policy::PlannedMemoryQos& planned, b
 class ReportedValues {
  public:
   ReportedValues(const kernel::CgroupTree& tree, const MemoryQosFacts& facts,
-                 const actuators::MemoryReserveWriter* writer)
+                 const MemoryQosWriters& writers)
       : tree_(tree),
         dry_run_(facts.dry_run && facts.config.mode == MemoryQosMode::enforce),
-        writer_(writer) {}
+        writers_(writers) {}
 
   [[nodiscard]] MemoryQosValue value_of(const policy::PlannedMemoryQos& planned) {
     MemoryQosValue value{planned.subject, planned.path, planned.file, {}, planned.value};
@@ -172,21 +173,35 @@ class ReportedValues {
       return value;
     }
     value.present = trim(*text);
-    const auto* outcome =
-        writer_ != nullptr ? writer_->outcome(planned.cgroup, planned.file) : nullptr;
+    const auto outcome = outcome_of(planned);
     if (value.present != std::to_string(planned.value)) {
       set_state(value, planned, dry_run_, outcome);
       return value;
     }
     value.state = MemoryQosState::equal;
-    if (planned.left.empty() && outcome != nullptr && outcome->state == MemoryQosState::written) {
+    if (planned.left.empty() && outcome && outcome->state == MemoryQosState::written) {
       value.state = MemoryQosState::written;
-      value.reason = planned.note.empty() ? limit_of(planned) : planned.note;
+      value.reason = outcome->reason;
+      if (!planned.note.empty()) value.reason = planned.note;
+      if (value.reason.empty() && planned.file != MemoryQosFile::high) {
+        value.reason = limit_of(planned);
+      }
     }
     return value;
   }
 
  private:
+  [[nodiscard]] std::optional<actuators::ReserveOutcome> outcome_of(
+      const policy::PlannedMemoryQos& planned) const {
+    if (planned.file == MemoryQosFile::high) {
+      return writers_.high != nullptr ? writers_.high->outcome(planned.cgroup) : std::nullopt;
+    }
+    const auto* outcome = writers_.reserves != nullptr
+                              ? writers_.reserves->outcome(planned.cgroup, planned.file)
+                              : nullptr;
+    return outcome == nullptr ? std::nullopt : std::optional(*outcome);
+  }
+
   // The parents of a cgroup limit what its own value protects: the nearest one with less.
   std::string limit_of(const policy::PlannedMemoryQos& planned) {
     std::string_view path = planned.path;
@@ -214,11 +229,12 @@ class ReportedValues {
 
   const kernel::CgroupTree& tree_;
   const bool dry_run_;
-  const actuators::MemoryReserveWriter* const writer_;
+  const MemoryQosWriters writers_;
   std::map<std::pair<std::string, MemoryQosFile>, std::int64_t> grants_;
 };
 
-void add_not_restored(const actuators::MemoryReserveWriter& writer, MemoryQosReport& report) {
+template <typename Writer>
+void add_not_restored(const Writer& writer, MemoryQosReport& report) {
   for (const auto& [reserve, problem] : writer.not_restored()) {
     MemoryQosValue& value = report.values.emplace_back();
     value.subject = value.path = reserve.path;
@@ -227,6 +243,7 @@ void add_not_restored(const actuators::MemoryReserveWriter& writer, MemoryQosRep
     value.state = MemoryQosState::failed;
     value.reason = "not restored: " + problem;
   }
+  report.rewrites += writer.rewrites();
 }
 
 }  // namespace
@@ -238,7 +255,7 @@ bool enforces_memory_qos(const kernel::CgroupTree& tree, const MemoryQosConfig& 
 }
 
 MemoryQosReport observe_memory_qos(const kernel::CgroupTree& tree, const MemoryQosFacts& facts,
-                                   actuators::MemoryReserveWriter* writer, MonotonicTime now) {
+                                   MemoryQosWriters writers, MonotonicTime now) {
   MemoryQosReport report;
   report.mode = facts.config.mode;
   report.unknown_pods = facts.unknown_pods;
@@ -252,7 +269,7 @@ MemoryQosReport observe_memory_qos(const kernel::CgroupTree& tree, const MemoryQ
   for (policy::QosPodCgroup& each : cgroups) add_containers(tree, each);
   const auto others = find_others(tree, facts);
   const auto plan = [&] {
-    const PresentMin present = present_min(tree, facts, writer);
+    const PresentMin present = present_min(tree, facts, writers.reserves);
     return policy::plan_memory_qos({.config = facts.config,
                                     .node_allocatable = facts.node_allocatable,
                                     .min_limit = facts.min_limit,
@@ -264,21 +281,28 @@ MemoryQosReport observe_memory_qos(const kernel::CgroupTree& tree, const MemoryQ
                                     .others = others});
   };
   auto planned = plan();
-  if (writer != nullptr) {
-    writer->apply(reserves_of(planned), now, facts.unknown_pods > 0);
+  if (writers.reserves != nullptr) {
+    const auto write = [&] {
+      writers.reserves->apply(reserves_of(planned, false), now, facts.unknown_pods > 0);
+    };
+    write();
     // What could not be written, or has been restored, leaves more or less to the others.
     if (auto next = plan(); next != planned) {
       planned = std::move(next);
-      writer->apply(reserves_of(planned), now, facts.unknown_pods > 0);
+      write();
     }
   }
-  ReportedValues values(tree, facts, writer);
+  if (writers.high != nullptr) {
+    writers.high->apply(reserves_of(planned, true), {policy::kThrottleStallMax, facts.lift_reserve},
+                        now);
+  }
+  ReportedValues values(tree, facts, writers);
   for (const policy::PlannedMemoryQos& each : planned) {
     report.values.push_back(values.value_of(each));
   }
-  if (writer != nullptr) {
-    add_not_restored(*writer, report);
-    report.rewrites = writer->rewrites();
+  if (writers.reserves != nullptr) add_not_restored(*writers.reserves, report);
+  if (writers.high != nullptr) {
+    add_not_restored(*writers.high, report);
   }
   return report;
 }
@@ -337,42 +361,71 @@ void MemoryQosThread::log_problem(const std::string& problem) {
   log_.write(exports::LogLevel::warning, exports::LogLine("memory-qos").field("problem", problem));
 }
 
-std::shared_ptr<const MemoryQosReport> MemoryQosThread::carry_out(
-    const MemoryQosFacts& facts, std::optional<actuators::MemoryReserveWriter>& writer) {
-  const SystemClock clock;
+std::shared_ptr<const MemoryQosReport> MemoryQosThread::carry_out(const MemoryQosFacts& facts,
+                                                                  Writing& writing) {
   const bool writes = enforces_memory_qos(tree_, facts.config, facts.dry_run);
-  if (!writes && writer) stop_writing(writer);
+  if (!writes && writing.reserves) stop_writing(writing);
   if (facts.config.mode == MemoryQosMode::off) return nullptr;
-  if (writes && !writer) {
-    writer.emplace(tree_, records_);
-    for (const std::string& each : writer->adopt(clock.now())) log_problem(each);
-  }
+  if (writes && !writing.reserves) begin_writing(writing);
+  const MemoryQosWriters writers{writing.reserves ? &*writing.reserves : nullptr,
+                                 writing.high.get()};
   return std::make_shared<const MemoryQosReport>(
-      observe_memory_qos(tree_, facts, writer ? &*writer : nullptr, clock.now()));
+      observe_memory_qos(tree_, facts, writers, SystemClock().now()));
+}
+
+void MemoryQosThread::begin_writing(Writing& writing) {
+  writing.reserves.emplace(tree_,
+                           actuators::MemoryReserveWriter::Records{records_.min, records_.low});
+  for (const std::string& each : writing.reserves->adopt(SystemClock().now())) log_problem(each);
+  auto high = MemoryHighController::create(tree_, records_.high, log_);
+  if (high) {
+    writing.high = std::move(high).value();
+  } else {
+    log_problem("memory.high is not written: " + high.error().text());
+  }
 }
 
 // What cannot be restored keeps its record; the next start tries again.
-void MemoryQosThread::stop_writing(std::optional<actuators::MemoryReserveWriter>& writer) {
-  writer->apply({}, SystemClock().now());
-  for (const auto& [reserve, problem] : writer->not_restored()) {
-    log_problem(reserve.path + "/" + to_string(reserve.file) + " not restored: " + problem);
+void MemoryQosThread::stop_writing(Writing& writing) {
+  const auto now = SystemClock().now();
+  const auto log_all = [this](const auto& writer) {
+    for (const auto& [reserve, problem] : writer.not_restored()) {
+      log_problem(reserve.path + "/" + to_string(reserve.file) + " not restored: " + problem);
+    }
+  };
+  writing.reserves->apply({}, now);
+  log_all(*writing.reserves);
+  if (writing.high) {
+    writing.high->apply({}, {}, now);
+    log_all(*writing.high);
   }
-  writer.reset();
+  writing.high.reset();
+  writing.reserves.reset();
+}
+
+// Until facts_ or stop_ change, or memory.high needs attention.
+void MemoryQosThread::wait(const Writing& writing) const {
+  actuators::wait_for_event(changed_.get(), writing.high ? writing.high->next_due() : std::nullopt,
+                            writing.high ? writing.high->fd() : -1);
 }
 
 void MemoryQosThread::serve() {
   pthread_setname_np(pthread_self(), "forestall-qos");
   kernel::use_ordinary_priority();
-  std::optional<actuators::MemoryReserveWriter> writer;
+  Writing writing;
+  std::shared_ptr<const MemoryQosFacts> last;
   while (!has_to_stop()) {
-    if (const auto facts = take_facts()) {
-      auto next = carry_out(*facts, writer);
+    const auto facts = take_facts();
+    if (facts) last = facts;
+    const bool changed = writing.high && writing.high->advance(SystemClock().now());
+    if (last && (facts || changed)) {
+      auto next = carry_out(*last, writing);
       const std::lock_guard lock(mutex_);
       report_.swap(next);
     }
-    actuators::wait_for_event(changed_.get(), std::nullopt);
+    wait(writing);
   }
-  if (writer) stop_writing(writer);
+  if (writing.reserves) stop_writing(writing);
 }
 
 }  // namespace forestall::agent

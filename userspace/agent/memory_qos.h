@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The agent's own memory QoS (`memoryQoS`): which memory.min, memory.low and memory.high its
 // cgroups would have (policy/memory_qos_plan.h), next to what they have. With `enforce` it writes
-// memory.min and memory.low (actuators/memory_reserve_writer.h).
+// memory.min and memory.low (actuators/memory_reserve_writer.h), and memory.high
+// (agent/memory_high_controller.h).
 //
 // A thread of its own opens, reads and writes the cgroups: a pod has some ten files, and kernfs has
 // locks.
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "actuators/memory_reserve_writer.h"
+#include "agent/memory_high_controller.h"
 #include "base/clock.h"
 #include "base/priority_mutex.h"
 #include "base/result.h"
@@ -34,6 +36,8 @@ struct MemoryQosFacts {
   bool dry_run = false;
   std::int64_t node_allocatable = 0;  // bytes; 0: unknown
   std::int64_t min_limit = 0;         // the most memory.min of the node; bytes, 0: unknown
+  // What a lifted memory.high leaves of MemAvailable; nothing: unknown, and none is lifted.
+  std::optional<Bytes> lift_reserve;
   std::vector<std::shared_ptr<const Pod>> pods;
   std::vector<policy::QosPodCgroup> cgroups;  // without containers
   std::uint64_t unknown_pods = 0;
@@ -54,9 +58,19 @@ class LoopMemoryQos {
   [[nodiscard]] virtual std::shared_ptr<const MemoryQosReport> report() const { return nullptr; }
 };
 
+// What writes the values. Null: nothing is written.
+struct MemoryQosWriters {
+  actuators::MemoryReserveWriter* reserves = nullptr;
+  MemoryHighController* high = nullptr;
+};
+
 class MemoryQosThread final : public LoopMemoryQos {
  public:
-  using Records = actuators::MemoryReserveWriter::Records;
+  struct Records {
+    const kernel::SettingRecords& min;
+    const kernel::SettingRecords& low;
+    const kernel::SettingRecords& high;
+  };
 
   // The references outlive the object, whose destructor restores what was written.
   static Result<std::unique_ptr<MemoryQosThread>> create(const kernel::CgroupTree& tree,
@@ -70,13 +84,19 @@ class MemoryQosThread final : public LoopMemoryQos {
   MemoryQosThread(const kernel::CgroupTree& tree, Records records, exports::Log& log,
                   UniqueFd changed)
       : tree_(tree), records_(records), log_(log), changed_(std::move(changed)) {}
+  struct Writing {
+    std::optional<actuators::MemoryReserveWriter> reserves;
+    std::unique_ptr<MemoryHighController> high;  // null: it could not be made
+  };
   void serve();
+  void wait(const Writing& writing) const;
   // The facts of the last update, once.
   [[nodiscard]] std::shared_ptr<const MemoryQosFacts> take_facts();
   [[nodiscard]] bool has_to_stop() const;
-  [[nodiscard]] std::shared_ptr<const MemoryQosReport> carry_out(
-      const MemoryQosFacts& facts, std::optional<actuators::MemoryReserveWriter>& writer);
-  void stop_writing(std::optional<actuators::MemoryReserveWriter>& writer);
+  [[nodiscard]] std::shared_ptr<const MemoryQosReport> carry_out(const MemoryQosFacts& facts,
+                                                                 Writing& writing);
+  void begin_writing(Writing& writing);
+  void stop_writing(Writing& writing);
   void log_problem(const std::string& problem);
 
   const kernel::CgroupTree& tree_;
@@ -97,11 +117,11 @@ class MemoryQosThread final : public LoopMemoryQos {
 [[nodiscard]] bool enforces_memory_qos(const kernel::CgroupTree& tree,
                                        const MemoryQosConfig& config, bool dry_run);
 
-// Reads the cgroups and computes every value, on the caller's thread. With a writer, writes
-// memory.min and memory.low.
+// Reads the cgroups and computes every value, on the caller's thread. Without writers it writes
+// nothing.
 [[nodiscard]] MemoryQosReport observe_memory_qos(const kernel::CgroupTree& tree,
                                                  const MemoryQosFacts& facts,
-                                                 actuators::MemoryReserveWriter* writer = nullptr,
+                                                 MemoryQosWriters writers = {},
                                                  MonotonicTime now = {});
 
 }  // namespace forestall::agent

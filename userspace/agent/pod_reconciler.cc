@@ -6,6 +6,7 @@
 
 #include "exports/log_line.h"
 #include "policy/memory_qos_plan.h"
+#include "policy/throttle_lift.h"
 
 namespace forestall::agent {
 namespace {
@@ -46,6 +47,7 @@ void PodReconciler::update_memory_qos(std::optional<Bytes> capacity) {
                                                               config_.system_reserved);
       facts.min_limit =
           policy::memory_min_limit(*capacity_, config_.kube_reserved, config_.system_reserved);
+      facts.lift_reserve = policy::lift_reserve(config_.thresholds, *capacity_);
     }
     facts.pods = config_.known_pods;
     for (const Workload* each : observer_.workloads()) {

@@ -22,6 +22,7 @@
 #include "clients/unit_restart.h"
 #include "kernel/bpf_counters.h"
 #include "kernel/bpf_host.h"
+#include "kernel/bpf_plan.h"
 #include "kernel/guard_succession.h"
 #include "kernel/held_file.h"
 #include "kernel/mount_table.h"
@@ -251,6 +252,9 @@ std::optional<std::string> memory_qos_advice(const AdviceInput& subject) {
   for (const MemoryQosCgroup& each : qos.cgroups) {
     if (subject.host.tree.id_at(each.path)) continue;
     return fmt::format("memoryQoSCgroups: the cgroup {} does not exist now.", printable(each.path));
+  }
+  if (qos.mode == MemoryQosMode::enforce && !kernel::psi_is_on()) {
+    return fmt::format("memoryQoS writes no memory.high: {}.", kernel::kPsiIsOff);
   }
   constexpr const char* kMounts = "/proc/self/mountinfo";
   const auto file = kernel::HeldFile::open(AT_FDCWD, kMounts, kMounts);

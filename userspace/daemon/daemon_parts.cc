@@ -210,7 +210,8 @@ Result<void> build_parts(DaemonParts& parts, agent::ProbedHost& host, const Conf
   build_rule_effects(parts, host);
   parts.hooks = TRY(actuators::HookRunnerThread::create(host.prekill_program));
   parts.memory_qos = TRY(agent::MemoryQosThread::create(
-      host.tree, agent::MemoryQosThread::Records{host.min_records, host.low_records}, log));
+      host.tree,
+      agent::MemoryQosThread::Records{host.min_records, host.low_records, host.high_records}, log));
   TRY(build_oom_parts(parts, host, config));
   parts.broadcast = TRY(exports::EventBroadcast::create());
   build_guard(parts, host, config, log);

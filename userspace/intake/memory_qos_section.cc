@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "intake/memory_qos_section.h"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 #include <string>
@@ -102,15 +103,23 @@ void check_cgroups(const v1::Config& given, MemoryQosConfig& out, Report& report
   }
 }
 
-void warn_of_high(const MemoryQosConfig& qos, Report& report) {
-  if (qos.mode != MemoryQosMode::enforce) return;
-  constexpr const char* kNotWritten =
-      "memory.high is not written: 'memoryQoS' enforce writes memory.min and memory.low only";
-  if (qos.throttling_factor) report.warn_at_key("memoryThrottlingFactor", kNotWritten);
-  for (std::size_t i = 0; i < qos.cgroups.size(); ++i) {
-    if (!qos.cgroups[i].high) continue;
-    report.warn_at_key("memoryQoSCgroups[" + std::to_string(i) + "].high", kNotWritten);
-  }
+bool plans_high(const MemoryQosConfig& qos) {
+  return qos.throttling_factor ||
+         std::ranges::any_of(qos.cgroups, [](const auto& each) { return each.high.has_value(); });
+}
+
+// Of two settings of one cgroup's memory.high the first one applies.
+void warn_of_two_throttles(const Config& config, Report& report) {
+  const MemoryQosConfig& qos = config.memory_qos;
+  if (qos.mode != MemoryQosMode::enforce || !plans_high(qos)) return;
+  const bool other = std::ranges::any_of(config.thresholds, [](const Threshold& each) {
+    return each.tune || each.response == Response::slow;
+  });
+  if (!other) return;
+  report.warn_at_key(
+      "memoryQoS",
+      "'tuneMemoryHigh' and the response slow write memory.high too: a cgroup has the "
+      "value that was written first, until that is restored");
 }
 
 }  // namespace
@@ -139,7 +148,7 @@ void check_memory_qos(const v1::Config& given, Config& out, Report& report) {
 void warn_of_memory_qos(const Config& config, Report& report) {
   const MemoryQosConfig& qos = config.memory_qos;
   if (qos.mode == MemoryQosMode::off) return;
-  warn_of_high(qos, report);
+  warn_of_two_throttles(config, report);
   const bool reserves = qos.reservation == MemoryReservation::tiered;
   if (!reserves && !qos.throttling_factor) {
     if (qos.cgroups.empty()) {

@@ -108,10 +108,6 @@ class Planner {
     const std::int64_t stored = bytes - bytes % input_.page_size;
     if (stored <= 0 && note.empty()) return;
     if (stored <= 0 && left.empty()) left = note;
-    if (left.empty() && file == MemoryQosFile::high &&
-        input_.config.mode == MemoryQosMode::enforce) {
-      left = "enforce writes memory.min and memory.low only";
-    }
     if (left.empty() && file == MemoryQosFile::min && min_limit_ == 0) {
       left = input_.min_of_others ? kNoCapacity : kNoOthers;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory QoS on cgroup v2, which the development host does not have: what `status` shows are the
 // values of kubelet's formulas, next to what the kernel has; what `enforce` writes and restores,
-// and that it protects.
+// that it protects and throttles, and that no workload stays throttled without progress.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +69,9 @@ const std::map<std::string, std::string> kEnforced = {
     {std::string(kBurstable) + " memory.low", "134217728"},
     {std::string(kBurstable) + "/c0ffee2 memory.low", "134217728"},
     {"db memory.min", "33554432"}};
+const std::map<std::string, std::string> kThrottled = {
+    {std::string(kBurstable) + "/c0ffee2 memory.high", "255012864"},
+    {"db memory.high", "1073741824"}};
 
 class MemoryQos : public ::testing::Test {
  protected:
@@ -84,9 +88,11 @@ class MemoryQos : public ::testing::Test {
                  "featureGates: {MemoryQoS: false}\n");
   }
 
+  // Without BPF, which memory QoS does not need and a guest takes long to load.
   [[nodiscard]] std::string config(const std::string& mode = "observe") const {
     return fmt::format(
-        "evictionHard: {{}}\nrecheckInterval: 200ms\npodList: {}\nkubeletConfig: {}\n"
+        "evictionHard: {{}}\nrecheckInterval: 200ms\ndisableFeatures: [bpf]\npodList: {}\n"
+        "kubeletConfig: {}\n"
         "pods: {{cgroupRoot: {}}}\nmemoryQoS: {}\nmemoryThrottlingFactor: 0.9\n"
         "memoryReservationPolicy: TieredReservation\n"
         "memoryQoSCgroups: [{{cgroup: {}/db, min: 32Mi, high: 1Gi}}]\n",
@@ -132,6 +138,19 @@ class MemoryQos : public ::testing::Test {
       }
     }
     return found;
+  }
+  // The same of memory.high.
+  [[nodiscard]] std::map<std::string, std::string> throttled() const {
+    std::map<std::string, std::string> found;
+    for (const std::string& below : kPlanned) {
+      const std::string text = scratch_.read(path(below), "memory.high");
+      if (text != "max\n") found[below + " memory.high"] = text.substr(0, text.size() - 1);
+    }
+    return found;
+  }
+  [[nodiscard]] bool wait_throttled(const std::map<std::string, std::string>& wanted) const {
+    return test::wait_for_files(scratch_.directory(scratch_.path()), -1,
+                                [&] { return throttled() == wanted; });
   }
   [[nodiscard]] bool wait_present(const std::map<std::string, std::string>& wanted) const {
     return test::wait_for_files(scratch_.directory(scratch_.path()), -1,
@@ -205,7 +224,7 @@ TEST_F(MemoryQos, WhatTheKubeletWritesIsLeftToIt) {
   }
 }
 
-TEST_F(MemoryQos, EnforceWritesMinAndLowAndRestoresThemAtItsEnd) {
+TEST_F(MemoryQos, EnforceWritesItsValuesAndRestoresThemAtItsEnd) {
   scratch_.write(path("db"), "memory.min", "4096");
   AgentRun agent(config("enforce"));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
@@ -213,17 +232,15 @@ TEST_F(MemoryQos, EnforceWritesMinAndLowAndRestoresThemAtItsEnd) {
   const auto status = wait_values(agent, has("memory.min", "written", 4));
   EXPECT_EQ(status.mode(), "enforce");
   for (const auto& each : status.values()) {
-    if (each.file() == "memory.high") {
-      EXPECT_EQ(each.state(), "left");
-      EXPECT_EQ(each.reason(), "enforce writes memory.min and memory.low only");
-    } else {
-      EXPECT_EQ(each.state(), "written") << each.cgroup() << " " << each.reason();
-      // The root of this test is not the agent's.
-      EXPECT_EQ(each.reason(), "limited by " + scratch_.path() + ", which has 0") << each.cgroup();
-    }
+    EXPECT_EQ(each.state(), "written") << each.cgroup() << " " << each.reason();
+    // The root of this test is not the agent's. A memory.high needs no parent.
+    EXPECT_EQ(each.reason(),
+              each.file() == "memory.high" ? "" : "limited by " + scratch_.path() + ", which has 0")
+        << each.cgroup();
   }
-  EXPECT_EQ(scratch_.read(path(std::string(kBurstable) + "/c0ffee2"), "memory.high"), "max\n");
+  EXPECT_EQ(throttled(), kThrottled);
   end(agent);
+  EXPECT_THAT(throttled(), testing::IsEmpty());
   EXPECT_THAT(present(), testing::ElementsAre(testing::Pair("db memory.min", "4096")));
 }
 
@@ -231,9 +248,11 @@ TEST_F(MemoryQos, WhatAKilledAgentWroteIsAdoptedAndRestoredByTheNext) {
   AgentRun agent(config("enforce"));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   ASSERT_TRUE(wait_present(kEnforced));
+  ASSERT_TRUE(wait_throttled(kThrottled));
   kill_agent(agent);
   ASSERT_EQ(present(), kEnforced);
-  // The next agent writes nothing: the values have no gap.
+  ASSERT_EQ(throttled(), kThrottled);
+  // The next agent writes no memory.min: the values have no gap.
   bool had_gap = false;
   auto next = start_next(agent);
   ASSERT_TRUE(next) << next.error().text();
@@ -243,9 +262,11 @@ TEST_F(MemoryQos, WhatAKilledAgentWroteIsAdoptedAndRestoredByTheNext) {
   });
   EXPECT_TRUE(has("memory.low", "written", 3)(status)) << "not equal: they are the agent's";
   EXPECT_FALSE(had_gap);
+  EXPECT_TRUE(wait_throttled(kThrottled));
   ASSERT_EQ(kill(next->pid(), SIGTERM), 0);
   ASSERT_TRUE(next->wait_end(SystemClock().now() + kQosPatience));
   EXPECT_THAT(present(), testing::IsEmpty());
+  EXPECT_THAT(throttled(), testing::IsEmpty());
 }
 
 TEST_F(MemoryQos, AnAgentWithoutEnforceRestoresWhatAKilledOneWrote) {
@@ -257,6 +278,7 @@ TEST_F(MemoryQos, AnAgentWithoutEnforceRestoresWhatAKilledOneWrote) {
   auto next = start_next(agent);
   ASSERT_TRUE(next) << next.error().text();
   EXPECT_THAT(present(), testing::IsEmpty()) << "before it is ready";
+  EXPECT_THAT(throttled(), testing::IsEmpty());
 }
 
 TEST_F(MemoryQos, AReloadRestoresWhatIsNotPlannedAnyMore) {
@@ -274,6 +296,7 @@ TEST_F(MemoryQos, AReloadRestoresWhatIsNotPlannedAnyMore) {
   const auto status = wait_values(agent, has("memory.min", "would-write", 4));
   EXPECT_TRUE(has("memory.min", "would-write", 4)(status));
   EXPECT_THAT(present(), testing::IsEmpty());
+  EXPECT_THAT(throttled(), testing::IsEmpty());
 }
 
 // As systemd does at a daemon-reload, and as an administrator does.
@@ -390,6 +413,132 @@ TEST_F(MemoryQos, AGuaranteedPodKeepsItsWorkingSetWhileAnotherOneThrashes) {
              with);
   EXPECT_GT(without, 3000) << "of 20480 pages: the other pod takes none, so this shows nothing";
   EXPECT_LT(with, without / 20);
+}
+
+// Its children's memory is in small pages: the kernel delays each charge, and one of a huge page is
+// worth 512 of them.
+class SmallPages {
+ public:
+  SmallPages() { prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); }
+  SmallPages(const SmallPages&) = delete;
+  SmallPages& operator=(const SmallPages&) = delete;
+  ~SmallPages() { prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0); }
+};
+
+// A Burstable pod with a memory.high of 62074880, and its neighbour, a Guaranteed pod.
+class MemoryThrottle : public MemoryQos {
+ protected:
+  static constexpr const char* kHigh = "62074880";  // 16Mi + 0.9 * 48Mi, in whole pages
+
+  void SetUp() override {
+    MemoryQos::SetUp();
+    if (IsSkipped()) return;
+    std::string pods = kPods;
+    pods.replace(pods.find("128Mi"), 5, "16Mi");
+    pods.replace(pods.find("256Mi"), 5, "64Mi");
+    files_.write("pods.json", pods);
+  }
+  [[nodiscard]] bool wait_high() const {
+    return wait_text(std::string(kBurstable) + "/c0ffee2", "memory.high",
+                     kHigh + std::string("\n"));
+  }
+  [[nodiscard]] std::int64_t present_high() const {
+    const std::string text = scratch_.read(throttled_, "memory.high");
+    return text == "max\n" ? INT64_MAX : std::stoll(text);
+  }
+  // Microseconds in which all its tasks that had work waited for memory.
+  [[nodiscard]] std::int64_t stalled(const std::string& cgroup) const {
+    const std::string text = scratch_.read(cgroup, "memory.pressure");
+    return std::stoll(text.substr(text.find("total=", text.find("full")) + 6));
+  }
+  [[nodiscard]] v1::MemoryQosValue value(const v1::MemoryQosStatus& qos) const {
+    for (const v1::MemoryQosValue& each : qos.values()) {
+      if (each.cgroup() == throttled_ && each.file() == "memory.high") return each;
+    }
+    return {};
+  }
+  [[nodiscard]] std::function<bool(const v1::MemoryQosStatus&)> reports(
+      const std::string& reason) const {
+    return [=, this](const v1::MemoryQosStatus& qos) {
+      return value(qos).reason().find(reason) != std::string::npos;
+    };
+  }
+
+  const SmallPages small_pages_;
+  const std::string throttled_ = path(std::string(kBurstable) + "/c0ffee2");
+  const std::string neighbour_ = path(std::string(kGuaranteed) + "/c0ffee1");
+};
+
+TEST_F(MemoryThrottle, ALeakIsSlowedAndItsNeighbourIsNot) {
+  AgentRun agent(config("enforce"));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  ASSERT_TRUE(wait_high());
+  const Toucher busy(scratch_, neighbour_, mib(32));
+  ASSERT_TRUE(busy.touch_all());
+  const test::Hog leaker(scratch_, throttled_, mib(1));
+  leaker.leak(mib(48), mib(64));
+  ASSERT_TRUE(test::wait_for_files(scratch_.directory(throttled_), -1,
+                                   [&] { return stalled(throttled_) > 2'000'000; }));
+  const auto before = stalled(throttled_);
+  const auto neighbour_before = stalled(neighbour_);
+  while (stalled(throttled_) < before + 3'000'000) ASSERT_TRUE(busy.touch_all());
+  // It wanted 64 MiB in each of these seconds.
+  EXPECT_LT(scratch_.usage(throttled_), Bytes{std::stoll(kHigh)} + mib(24));
+  EXPECT_TRUE(leaker.alive());
+  EXPECT_LT(stalled(neighbour_) - neighbour_before, 300'000) << "of 3 s of the leaker";
+  EXPECT_EQ(present_high(), std::stoll(kHigh));
+}
+
+// Without swap nothing of it can be reclaimed, and soon each 256 KiB take two seconds.
+TEST_F(MemoryThrottle, APodWithoutProgressIsReleasedAndThrottledAgainWhenItIsCalm) {
+  AgentRun agent(config("enforce"));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  ASSERT_TRUE(wait_high());
+  {
+    const test::Hog stuck(scratch_, throttled_, mib(1));
+    stuck.grow(mib(80));
+    ASSERT_TRUE(stuck.wait_grown(kQosPatience));
+    EXPECT_GT(present_high(), mib(80).count);
+    const auto status = wait_values(agent, reports("lifted: no progress for 3"));
+    EXPECT_THAT(value(status).reason(), testing::HasSubstr("lifted: no progress for 3"));
+    EXPECT_EQ(value(status).state(), "left");
+  }
+  EXPECT_TRUE(wait_high());
+  end(agent);
+  EXPECT_THAT(throttled(), testing::IsEmpty());
+}
+
+TEST_F(MemoryThrottle, WithoutHeadroomAPodStaysThrottledUntilThereIsSome) {
+  // The kernel delays 256 KiB by 2 s from 17 % above memory.high on, which is 69 MiB: it takes a
+  // minute and more to this limit.
+  scratch_.limit(scratch_.path(), mib(80));
+  AgentRun agent(config("enforce"));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  ASSERT_TRUE(wait_high());
+  const test::Hog stuck(scratch_, throttled_, mib(1));
+  stuck.grow(mib(90));
+  const auto status = wait_values(agent, reports("not lifted"));
+  EXPECT_THAT(value(status).reason(), testing::HasSubstr("has no headroom for it"));
+  EXPECT_EQ(value(status).state(), "written");
+  EXPECT_EQ(present_high(), std::stoll(kHigh));
+  scratch_.limit(scratch_.path(), mib(200));
+  EXPECT_TRUE(stuck.wait_grown(kQosPatience));
+  EXPECT_GT(present_high(), std::stoll(kHigh));
+}
+
+// The writer would reclaim until usage is below, and a pod would stop at once.
+TEST_F(MemoryThrottle, APodThatIsAboveItIsLoweredInSteps) {
+  const test::Hog above(scratch_, throttled_, mib(1));
+  above.grow(mib(120));
+  ASSERT_TRUE(above.wait_grown(kQosPatience));
+  AgentRun agent(config("enforce"));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const auto status = wait_values(agent, reports("lowered in steps"));
+  EXPECT_EQ(value(status).state(), "left");
+  EXPECT_GT(present_high(), mib(80).count);
+  EXPECT_LT(present_high(), mib(120).count);
+  end(agent);
+  EXPECT_THAT(throttled(), testing::IsEmpty());
 }
 
 }  // namespace

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the memory.high of memory QoS is lifted and restored, on a node of files.
+// vmtests/cases/memory_qos_cases.cc has the kernel's.
+#include "agent/memory_high_controller.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/small_node.h"
+
+namespace forestall::agent {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+// A plain file keeps the tail of a longer text, unlike a control file: all values have 8 digits.
+constexpr Bytes kNodeHighBefore{90'001'408};
+constexpr Bytes kNodeHigh{20'000'768};
+constexpr MonotonicTime kNodeStart(1h);
+
+class MemoryHighControllerTest : public ::testing::Test {
+ protected:
+  MemoryHighControllerTest() {
+    auto found = kernel::CgroupTree::discover(files_ / "cgroup");
+    EXPECT_TRUE(found) << found.error().text();
+    tree_ = std::move(found).value();
+    for (const std::string path : {"/a", "/p/a"}) {
+      set(path, "memory.high", kNodeHighBefore);
+      set(path, "memory.current", kNodeHigh);
+      files_.write("cgroup" + path + "/memory.max", "max\n");
+      set_stall(path, 0, 0s);
+    }
+    set("/p", "memory.current", Bytes{50'000'000});
+    files_.write("cgroup/p/memory.max", "max\n");
+    set_available(Bytes{99'999'744});
+    const std::string meminfo = files_ / "proc/meminfo";
+    auto made = MemoryHighController::create(tree_, records_, log_, meminfo.c_str());
+    EXPECT_TRUE(made) << made.error().text();
+    controller_ = std::move(made).value();
+  }
+  void set(const std::string& path, const char* file, Bytes value) const {
+    files_.write("cgroup" + path + "/" + file, std::to_string(value.count));
+  }
+  void set_available(Bytes available) const {
+    files_.write("proc/meminfo", fmt::format("MemTotal: 1000000 kB\nMemAvailable: {} kB\n",
+                                             available.count / 1024));
+  }
+  void set_stall(const std::string& path, int events, Duration full) const {
+    files_.write("cgroup" + path + "/memory.events.local",
+                 fmt::format("low 0\nhigh {}\nmax 0\noom 0\noom_kill 0\n", events));
+    files_.write("cgroup" + path + "/memory.pressure",
+                 fmt::format("some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+                             "full avg10=0.00 avg60=0.00 avg300=0.00 total={}\n",
+                             full / 1us));
+  }
+  void apply(const std::vector<std::string>& paths, std::optional<Bytes> reserve = Bytes{}) {
+    std::vector<actuators::MemoryReserve> wanted;
+    for (const std::string& each : paths) {
+      wanted.push_back({each, *tree_.id_at(each), MemoryQosFile::high, kNodeHigh});
+    }
+    controller_->apply(wanted, {10s, reserve}, kNodeStart);
+  }
+  // One second more, in which these cgroups waited for memory all the time.
+  bool stall(const std::vector<std::string>& paths) {
+    ++second_;
+    for (const std::string& each : paths) set_stall(each, second_, second_ * 1s);
+    return controller_->advance(kNodeStart + second_ * 1s);
+  }
+  // The same until the first change of an outcome; after how many, 0: not within a minute.
+  int stall_until_change(const std::vector<std::string>& paths) {
+    for (int n = 1; n <= 60; ++n) {
+      if (stall(paths)) return n;
+    }
+    return 0;
+  }
+  [[nodiscard]] Bytes high(const std::string& path) const {
+    return {std::stoll(test::read_text(files_ / ("cgroup" + path + "/memory.high")))};
+  }
+  [[nodiscard]] actuators::ReserveOutcome outcome(const std::string& path) const {
+    return controller_->outcome(*tree_.id_at(path)).value_or(actuators::ReserveOutcome{});
+  }
+
+  test::SmallNode files_{"/a", "/p", "/p/a"};
+  kernel::CgroupTree tree_;
+  test::TempTree run_;
+  kernel::SettingRecords records_{run_ / "memory-high"};
+  exports::Log log_{exports::Log::Stream::standard_error, true, exports::LogLevel::error};
+  std::unique_ptr<MemoryHighController> controller_;
+  int second_ = 0;
+};
+
+TEST_F(MemoryHighControllerTest, LiftsWhatMakesNoProgressByAQuarterOfTheHeadroom) {
+  apply({"/a"});
+  ASSERT_EQ(high("/a"), kNodeHigh);
+  EXPECT_EQ(stall_until_change({"/a"}), 11);
+  EXPECT_EQ(high("/a"), Bytes{44'998'656}) << "in whole pages";
+  EXPECT_EQ(outcome("/a").state, MemoryQosState::left);
+  EXPECT_EQ(outcome("/a").reason, "lifted: no progress for 10s at 20000768");
+  EXPECT_EQ(controller_->lifts(), 1U);
+  controller_.reset();
+  EXPECT_EQ(high("/a"), kNodeHighBefore);
+}
+
+TEST_F(MemoryHighControllerTest, RestoresItWhenUsageHasFallen) {
+  apply({"/a"});
+  ASSERT_EQ(stall_until_change({"/a"}), 11);
+  set("/a", "memory.current", Bytes{10'002'432});
+  EXPECT_EQ(stall_until_change({}), 10);
+  EXPECT_EQ(high("/a"), kNodeHigh);
+  EXPECT_EQ(outcome("/a"), actuators::ReserveOutcome{MemoryQosState::written});
+}
+
+TEST_F(MemoryHighControllerTest, WithoutPressureNothingIsThrottled) {
+  ASSERT_EQ(unlink((files_ / "cgroup/a/memory.pressure").c_str()), 0);
+  apply({"/a"});
+  EXPECT_EQ(high("/a"), kNodeHighBefore);
+  EXPECT_EQ(outcome("/a").state, MemoryQosState::left);
+  EXPECT_THAT(outcome("/a").reason, HasSubstr("whether it makes progress cannot be read"));
+}
+
+TEST_F(MemoryHighControllerTest, AReadingThatIsMissingLiftsNothing) {
+  apply({"/a"});
+  for (int n = 0; n < 9; ++n) stall({"/a"});
+  files_.write("cgroup/a/memory.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+  for (int n = 0; n < 30; ++n) {
+    ++second_;
+    EXPECT_FALSE(controller_->advance(kNodeStart + second_ * 1s));
+  }
+  EXPECT_EQ(high("/a"), kNodeHigh);
+  EXPECT_EQ(stall_until_change({"/a"}), 11);
+}
+
+TEST_F(MemoryHighControllerTest, WithoutHeadroomItStaysUntilThereIsSome) {
+  set_available(mib(12));
+  apply({"/a"});
+  EXPECT_EQ(stall_until_change({"/a"}), 11);
+  EXPECT_EQ(high("/a"), kNodeHigh);
+  EXPECT_EQ(outcome("/a").state, MemoryQosState::written);
+  EXPECT_THAT(outcome("/a").reason, HasSubstr("not lifted: the node or a cgroup above it has no"));
+  EXPECT_FALSE(stall({"/a"})) << "reported once";
+  EXPECT_EQ(controller_->lifts(), 0U);
+  set_available(mib(64));
+  EXPECT_TRUE(stall({"/a"}));
+  EXPECT_EQ(outcome("/a").state, MemoryQosState::left);
+}
+
+TEST_F(MemoryHighControllerTest, WhatThresholdsKeepFreeIsNoHeadroom) {
+  set_available(mib(64));
+  apply({"/a"}, mib(52));
+  EXPECT_EQ(stall_until_change({"/a"}), 11);
+  EXPECT_EQ(high("/a"), kNodeHigh);
+}
+
+TEST_F(MemoryHighControllerTest, AnUnknownNodeHasNoHeadroom) {
+  apply({"/a"}, std::nullopt);
+  EXPECT_EQ(stall_until_change({"/a"}), 11);
+  EXPECT_EQ(high("/a"), kNodeHigh);
+  EXPECT_THAT(outcome("/a").reason, HasSubstr("the memory of the node is unknown"));
+}
+
+TEST_F(MemoryHighControllerTest, TheLimitOfACgroupAboveIsItsHeadroom) {
+  set("/p", "memory.max", Bytes{60'000'000});
+  apply({"/p/a"});
+  EXPECT_EQ(stall_until_change({"/p/a"}), 11);
+  EXPECT_EQ(high("/p/a"), kNodeHigh);
+  set("/p", "memory.max", Bytes{90'000'000});
+  EXPECT_TRUE(stall({"/p/a"}));
+  EXPECT_EQ(high("/p/a"), Bytes{29'999'104}) << "a quarter of 40000000";
+}
+
+// The first one has not used what it was granted yet.
+TEST_F(MemoryHighControllerTest, TwoLiftsDoNotShareTheSameHeadroom) {
+  apply({"/a", "/p/a"});
+  EXPECT_EQ(stall_until_change({"/a", "/p/a"}), 11);
+  EXPECT_EQ(controller_->lifts(), 2U);
+  const Bytes one = std::max(high("/a"), high("/p/a")) - kNodeHigh;
+  const Bytes other = std::min(high("/a"), high("/p/a")) - kNodeHigh;
+  EXPECT_EQ(one, Bytes{44'998'656} - kNodeHigh);
+  EXPECT_LE(other.count, (99'999'744 - one.count) / 4);
+  EXPECT_GT(other, mib(8));
+}
+
+TEST_F(MemoryHighControllerTest, ACgroupThatIsNotWantedAnyMoreIsRestored) {
+  apply({"/a"});
+  ASSERT_EQ(stall_until_change({"/a"}), 11);
+  apply({});
+  EXPECT_EQ(high("/a"), kNodeHighBefore);
+  EXPECT_EQ(controller_->next_due(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace forestall::agent

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/memory_high_controller.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "exports/amount_text.h"
+#include "exports/log_line.h"
+#include "kernel/amount_setting.h"
+#include "kernel/memory_files.h"
+#include "model/duration.h"
+
+namespace forestall::agent {
+namespace {
+
+using actuators::MemoryReserve;
+using actuators::ReserveOutcome;
+
+// What a cgroup has left below its memory.max; nothing: it has none.
+Result<std::optional<Bytes>> left_below_max(const kernel::CgroupDir& cgroup) {
+  const auto max = TRY(kernel::read_amount(cgroup, "memory.max"));
+  if (!max) return std::optional<Bytes>();
+  return std::optional(*max - TRY(kernel::read_usage(cgroup)));
+}
+
+// The least of the cgroups above; nothing: none of them has a limit.
+Result<std::optional<Bytes>> left_above(const kernel::CgroupTree& tree, std::string_view path) {
+  std::optional<Bytes> least;
+  for (auto end = path.rfind('/'); end != std::string_view::npos && end > 0;
+       end = path.rfind('/')) {
+    path = path.substr(0, end);
+    const auto cgroup = TRY(tree.open(path));
+    const auto left = TRY(left_below_max(cgroup));
+    if (left) least = std::min(least.value_or(*left), *left);
+  }
+  return least;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<MemoryHighController>> MemoryHighController::create(
+    const kernel::CgroupTree& tree, const kernel::SettingRecords& records, exports::Log& log,
+    const char* meminfo) {
+  auto reader = TRY(sources::ThrottleReader::create(tree));
+  auto opened = TRY(kernel::HeldFile::open(AT_FDCWD, meminfo, meminfo));
+  return std::unique_ptr<MemoryHighController>(
+      new MemoryHighController(tree, records, log, std::move(reader), std::move(opened)));
+}
+
+void MemoryHighController::apply(const std::vector<MemoryReserve>& wanted, const LiftRule& rule,
+                                 MonotonicTime now) {
+  rule_ = rule;
+  unwatched_.clear();
+  std::set<CgroupId> kept;
+  std::vector<MemoryReserve> watched;
+  for (const MemoryReserve& each : wanted) {
+    if (const auto done = reader_->watch(each.cgroup, each.path); !done) {
+      unwatched_[each.cgroup] = {
+          MemoryQosState::left, "whether it makes progress cannot be read: " + done.error().text()};
+      continue;
+    }
+    throttled_.try_emplace(each.cgroup, Throttled{each}).first->second.wanted = each;
+    kept.insert(each.cgroup);
+    watched.push_back(each);
+  }
+  std::erase_if(throttled_, [&](const auto& entry) {
+    if (kept.contains(entry.first)) return false;
+    reader_->forget(entry.first);
+    return true;
+  });
+  writer_.apply(watched, now);
+  for (auto& [cgroup, each] : throttled_) {
+    if (!each.next_reading) wait_for_event(each, now);
+  }
+}
+
+bool MemoryHighController::advance(MonotonicTime now) {
+  bool changed = writer_.advance(now);
+  take_events(now);
+  for (auto& [cgroup, throttled] : throttled_) {
+    if (!throttled.next_reading || now < *throttled.next_reading) continue;
+    throttled.next_reading = now + kReadEvery;
+    changed = take_reading(throttled, now) || changed;
+  }
+  return changed;
+}
+
+std::optional<MonotonicTime> MemoryHighController::next_due() const {
+  auto due = writer_.next_due();
+  for (const auto& [cgroup, throttled] : throttled_) {
+    const auto& next = throttled.next_reading;
+    if (next) due = std::min(due.value_or(*next), *next);
+  }
+  return due;
+}
+
+void MemoryHighController::take_events(MonotonicTime now) {
+  for (const CgroupId each : reader_->take_events()) {
+    const auto found = throttled_.find(each);
+    if (found == throttled_.end()) continue;
+    found->second.next_reading = now;
+    found->second.state.event_at = now;
+  }
+}
+
+bool MemoryHighController::take_reading(Throttled& throttled, MonotonicTime now) {
+  const CgroupId cgroup = throttled.wanted.cgroup;
+  const auto reading = reader_->read(cgroup, now);
+  if (!reading && kernel::is_removed(reading.error())) {
+    throttled.next_reading.reset();  // the next facts do not have it
+    return false;
+  }
+  const auto present = writer_.present(cgroup);
+  const auto lifted = writer_.lifted(cgroup);
+  if (!present && !lifted) {
+    // Its events are those of another process' memory.high. The next apply() arms it again.
+    throttled.state = {};
+    throttled.next_reading.reset();
+    return false;
+  }
+  auto step = policy::step_throttle_lift(
+      throttled.state, reading.optional(),
+      {throttled.wanted.value, lifted ? *lifted : *present, rule_.stall_max, lifted.has_value()});
+  throttled.state = std::move(step.next);
+  switch (step.action) {
+    case policy::ThrottleAction::lift: return lift(throttled, step.stalled);
+    case policy::ThrottleAction::restore:
+      log_.write(exports::LogLevel::info, exports::LogLine("memory-high-restored")
+                                              .field("cgroup", throttled.wanted.path)
+                                              .field("from", *lifted)
+                                              .field("to", throttled.wanted.value));
+      writer_.end_lift(cgroup, now);
+      restart(throttled);
+      return true;
+    case policy::ThrottleAction::keep: break;
+  }
+  const bool recovered =
+      !throttled.state.stalled_since && !std::exchange(throttled.not_lifted, {}).empty();
+  if (!lifted && policy::is_idle(throttled.state, now)) wait_for_event(throttled, now);
+  return recovered;
+}
+
+void MemoryHighController::restart(Throttled& throttled) {
+  const auto last = throttled.state.last;
+  throttled.state = {};
+  throttled.state.last = last;
+}
+
+// What cannot be armed is read again instead.
+void MemoryHighController::wait_for_event(Throttled& throttled, MonotonicTime now) {
+  if (!reader_->arm(throttled.wanted.cgroup)) {
+    throttled.next_reading = now + kReadEvery;
+    return;
+  }
+  throttled.state = {};
+  throttled.next_reading.reset();
+}
+
+bool MemoryHighController::lift(Throttled& throttled, Duration stalled) {
+  const CgroupId cgroup = throttled.wanted.cgroup;
+  const Bytes from = writer_.lifted(cgroup).value_or(writer_.present(cgroup).value_or(Bytes{}));
+  const auto raised = raise(throttled, from, stalled);
+  if (!raised && !throttled.not_lifted.empty()) return false;
+  exports::LogLine line(raised ? "memory-high-lifted" : "memory-high-not-lifted");
+  line.field("cgroup", throttled.wanted.path).field("stalled_us", stalled).field("from", from);
+  if (raised) {
+    ++lifts_;
+    restart(throttled);
+    throttled.not_lifted.clear();
+    line.field("to", *raised);
+  } else {
+    throttled.not_lifted = raised.error().text();
+    line.field("problem", throttled.not_lifted);
+  }
+  log_.write(exports::LogLevel::warning, line);
+  return true;
+}
+
+Result<Bytes> MemoryHighController::raise(const Throttled& throttled, Bytes from,
+                                          Duration stalled) {
+  const auto room = TRY(room_of(throttled));
+  const auto high = policy::lifted_high(room, from);
+  if (!high) {
+    return error("the node or a cgroup above it has no headroom for it: " +
+                 exports::amount_text(room.headroom.count));
+  }
+  TRY(writer_.lift(throttled.wanted.cgroup, *high,
+                   fmt::format("lifted: no progress for {} at {}", brief(stalled), from.count)));
+  return *high;
+}
+
+// What other lifts have granted and the cgroups have not taken yet is not free.
+Result<policy::LiftRoom> MemoryHighController::room_of(const Throttled& throttled) {
+  const auto cgroup = TRY(tree_.open(throttled.wanted.path));
+  const Bytes usage = TRY(kernel::read_usage(cgroup));
+  const auto max = TRY(kernel::read_amount(cgroup, "memory.max"));
+  Bytes headroom = TRY(headroom_of_node());
+  if (const auto above = TRY(left_above(tree_, throttled.wanted.path))) {
+    headroom = std::min(headroom, *above);
+  }
+  return policy::LiftRoom{usage, max, headroom};
+}
+
+Result<Bytes> MemoryHighController::headroom_of_node() {
+  if (!rule_.reserve) return error("the memory of the node is unknown");
+  const auto text = TRY(meminfo_.read(buffer_));
+  const auto meminfo = TRY(kernel::parse_meminfo(text));
+  if (!meminfo.available) return error(meminfo_.name() + " has no MemAvailable");
+  Bytes left = *meminfo.available - *rule_.reserve;
+  for (const auto& [cgroup, each] : throttled_) {
+    const auto lifted = writer_.lifted(cgroup);
+    if (!lifted || !each.state.last) continue;
+    left -= std::max(*lifted - each.state.last->usage, Bytes{});
+  }
+  return left;
+}
+
+std::optional<ReserveOutcome> MemoryHighController::outcome(CgroupId cgroup) const {
+  if (const auto found = unwatched_.find(cgroup); found != unwatched_.end()) return found->second;
+  const ReserveOutcome* written = writer_.outcome(cgroup);
+  if (written == nullptr) return std::nullopt;
+  ReserveOutcome outcome = *written;
+  const auto throttled = throttled_.find(cgroup);
+  if (throttled != throttled_.end() && !throttled->second.not_lifted.empty()) {
+    outcome.reason = "no progress, and not lifted: " + throttled->second.not_lifted;
+  }
+  return outcome;
+}
+
+}  // namespace forestall::agent

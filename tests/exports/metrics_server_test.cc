@@ -110,7 +110,7 @@ TEST_F(MetricsServerTest, SlowClientsDoNotKeepTheOthersOut) {
 // The answer arrives long before the idle clients would be dropped for their age.
 TEST_F(MetricsServerTest, IdleClientsDoNotDelayAProbe) {
   std::vector<UniqueFd> idle;
-  for (std::size_t i = 0; i < 4 * MetricsServer::kConnectionsMax; ++i) {
+  for (std::size_t i = 0; i < MetricsServer::kConnectionsMax + 64; ++i) {
     idle.push_back(connect_to(port_));
   }
   const MonotonicTime began = SystemClock().now();
@@ -124,7 +124,7 @@ TEST_F(MetricsServerTest, IdleClientsDoNotDelayAProbe) {
 TEST_F(MetricsServerTest, ManyClientsOfAnAddressDoNotDisplaceAnothersProbe) {
   const UniqueFd probe = connect_from(2, port_);
   std::vector<UniqueFd> crowd;
-  for (std::size_t i = 0; i < 4 * MetricsServer::kConnectionsMax; ++i) {
+  for (std::size_t i = 0; i < MetricsServer::kConnectionsMax + 64; ++i) {
     crowd.push_back(connect_to(port_));
   }
   // Answered after the server has accepted the crowd.

@@ -171,25 +171,31 @@ def last_end(pod: dict) -> dict:
 class KernelKills:
     """Counts kills of the kernel's OOM killer in the lab's cgroups. Their files do not suffice:
     on cgroup v1 the count goes with the victim's cgroup. `expected`: the cgroup of a pod that the
-    kernel is to kill, so that its kills are not counted."""
+    kernel is to kill, so that its kills are not counted. `lines`: of those counted since begin(),
+    so that one test's kills do not fail the later ones."""
 
     def __init__(self) -> None:
         self.log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
         os.lseek(self.log, 0, os.SEEK_END)
-        self.count = 0
+        self.lines: list[str] = []
         self.expected = ""
+
+    def begin(self) -> None:
+        self.read()
+        self.lines = []
 
     def read(self) -> int:
         while True:
             try:
                 line = os.read(self.log, 8192).decode(errors="replace")
             except BlockingIOError:
-                return self.count
+                return len(self.lines)
             except BrokenPipeError:  # other work on this machine wrote more than the log holds
                 report("the kernel's log", "lines were overwritten before they were read")
                 continue
             if "oom-kill:" in line and f"/{lab.cgroups.name}/" in line:
-                self.count += not self.expected or self.expected not in line
+                if not self.expected or self.expected not in line:
+                    self.lines.append(line)
 
 
 def evicted_by_kubelet() -> list[str]:
@@ -268,6 +274,9 @@ def wait_for_usage(name: str, size: int) -> None:
 class ClusterCase(unittest.TestCase):
     """The tests run in the order of their names, in one cluster with the agent in it."""
 
+    def setUp(self) -> None:
+        kernel_kills.begin()
+
     def exec(self, *command: str) -> str:
         return lab.kubectl("-n", "forestall", "exec", "ds/forestall", "--", *command)
 
@@ -332,7 +341,7 @@ class ClusterCase(unittest.TestCase):
         self.assertEqual(end.get("exitCode"), 137, pod["status"])
         # The second one if the kubelet has removed the container before it read its state.
         self.assertIn(end["reason"], ("Error", "ContainerStatusUnknown"))
-        self.assertEqual(kernel_kills.read(), 0)
+        self.assertEqual(kernel_kills.read(), 0, kernel_kills.lines)
         self.assertEqual(evicted_by_kubelet(), [])
         return pod
 

@@ -319,6 +319,7 @@ class HostileTests(ClusterCase):
         crowd.close()
         report("connections made by the hostile pod", crowd.made)
         self.assertGreater(crowd.made, HELD, "the agent closed none")
+        self.assertEqual(fixture.kernel_kills.read(), 0, fixture.kernel_kills.lines)
         self.assert_prompt(kills + 1, "with connections of a hostile pod")
         after = agent_pod()
         self.assertEqual((after["metadata"]["uid"], restarts(after)),

@@ -142,7 +142,8 @@ MetricsServer::MetricsServer(UniqueFd listening, UniqueFd stop, HttpPages pages,
     : listening_(std::move(listening)),
       stop_(std::move(stop)),
       pages_(std::move(pages)),
-      transports_(std::move(transports)) {}
+      transports_(std::move(transports)),
+      rate_(listening_.get()) {}
 
 MetricsServer::~MetricsServer() {
   eventfd_write(stop_.get(), 1);
@@ -173,18 +174,22 @@ void MetricsServer::serve() {
     }
     std::erase_if(clients_, [&](const Client& each) { return each.exchange.deadline() <= now; });
     if (client_waits_) accept_all(now);
+    if (rate_.is_full()) rate_.await_memory();
   }
 }
 
 bool MetricsServer::wait(MonotonicTime now) {
   if (deaf_until_ && *deaf_until_ <= now) deaf_until_.reset();
+  rate_.renew(now);
   std::optional<MonotonicTime> due = deaf_until_;
+  if (const auto resumes = rate_.resumes()) due = due ? std::min(*due, *resumes) : *resumes;
   std::vector<pollfd> polled;
   for (const auto& [exchange, address] : clients_) {
     polled.push_back({exchange.fd(), exchange.events(), 0});
     due = due ? std::min(*due, exchange.deadline()) : exchange.deadline();
   }
-  polled.push_back({deaf_until_ ? -1 : listening_.get(), POLLIN, 0});
+  const bool accepts = !deaf_until_ && !rate_.is_full();
+  polled.push_back({accepts ? listening_.get() : -1, POLLIN, 0});
   polled.push_back({stop_.get(), POLLIN, 0});
   const int happened = poll(polled.data(), polled.size(), milliseconds_until(due, now));
   ready_.clear();
@@ -199,15 +204,16 @@ bool MetricsServer::wait(MonotonicTime now) {
 
 void MetricsServer::accept_all(MonotonicTime now) {
   // A round is bounded, so that clients that connect all the time do not delay the answers.
-  for (std::size_t i = 0; i < kAcceptsAtOnce; ++i) {
+  for (std::size_t i = 0; i < kAcceptsAtOnce && !rate_.is_full(); ++i) {
     sockaddr_storage peer{};
     socklen_t size = sizeof(peer);
     UniqueFd client(accept4(listening_.get(), reinterpret_cast<sockaddr*>(&peer), &size,
                             SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (client) {
+      const std::string address = peer_address(peer);
+      if (!rate_.admit(address, now)) continue;
       auto transport = transports_ ? transports_(client.get()) : nullptr;
       if (transports_ && !transport) continue;
-      const std::string address = peer_address(peer);
       if (clients_.size() == room()) drop_one(address);
       clients_.push_back(
           {HttpExchange(std::move(client), now + kPatience, std::move(transport)), address});

@@ -9,10 +9,11 @@
 // ladder needs descriptors and memory too. A further client replaces one of the address that has
 // most connections, its own included. So neither idle clients nor pods that connect all the time
 // displace a probe of another address, if they have fewer than kConnectionsMax addresses; and with
-// more, a probe has the time of so many connections for its request. A listener on a loopback
-// address refuses requests that name another host. None of Debian's libraries has such
-// limits: civetweb needs a thread per connection and two seconds to stop, libmicrohttpd makes the
-// agent lock all of GnuTLS in memory, and libevent's server accepts any number of connections.
+// more, a probe has the time of so many connections for its request. How often they connect is
+// limited as well (ConnectionRate). A listener on a loopback address refuses requests that name
+// another host. None of Debian's libraries has such limits: civetweb needs a thread per connection
+// and two seconds to stop, libmicrohttpd makes the agent lock all of GnuTLS in memory, and
+// libevent's server accepts any number of connections.
 #pragma once
 
 #include <chrono>
@@ -24,6 +25,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "exports/connection_rate.h"
 #include "exports/http_exchange.h"
 #include "exports/metrics.h"
 
@@ -75,9 +77,10 @@ class MetricsServer {
   const HttpPages pages_;
   const HttpTransports transports_;
   // The thread's.
-  std::vector<Client> clients_;              // in the order of their connections
-  std::vector<std::size_t> ready_;           // indices into them, ascending
-  bool client_waits_ = false;                // for accept()
+  std::vector<Client> clients_;     // in the order of their connections
+  std::vector<std::size_t> ready_;  // indices into them, ascending
+  bool client_waits_ = false;       // for accept()
+  ConnectionRate rate_;
   std::optional<MonotonicTime> deaf_until_;  // accept() failed; no retry before this time
   std::thread thread_;                       // last, because it uses the members above
 };

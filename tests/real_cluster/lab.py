@@ -305,9 +305,9 @@ class Lab:
     def audit(self) -> Iterator[dict]:
         """Requests of Forestall's service accounts that the API server has answered."""
         file = self.folder / "audit.log"
-        # The API server creates it at the first of them.
-        for line in file.read_text().splitlines() if file.exists() else []:
-            yield json.loads(line)
+        # The API server creates it at the first of them, and may be writing the last line.
+        lines = file.read_text().split("\n") if file.exists() else [""]
+        yield from map(json.loads, lines[:-1])
 
     def account_kubeconfig(self, namespace: str, account: str,
                            server: str = API_ADDRESS) -> pathlib.Path:

@@ -241,7 +241,7 @@ TEST(MoveMemory, InFixedModeNoPodIsMovedTwiceWithinTheMemory) {
       const RebalancePlan plan = rebalance(world.policy, world.snapshot, history);
       for (const PodEviction& each : plan.evictions) {
         if (!each.refused.empty()) {
-          refusals += each.refused.starts_with("a pod of its workload") ? 1 : 0;
+          refusals += each.refused.view().starts_with("a pod of its workload") ? 1 : 0;
           continue;
         }
         Slot& slot = slots[slot_of.at(std::string(world.snapshot.pods[each.pod].name))];

@@ -114,8 +114,8 @@ std::vector<std::string> story_of(const World& world) {
   std::vector<std::string> story;
   for (const PodEviction& each : world.plan.evictions) {
     const ClusterPod& pod = world.snapshot.pods[each.pod];
-    story.push_back(fmt::format("{}/{} {} {} {}", pod.pod_namespace, pod.name, each.plugin,
-                                each.reason, each.refused));
+    story.push_back(fmt::format("{}/{} {} {} {}", pod.pod_namespace, pod.name, each.plugin.view(),
+                                each.reason.view(), each.refused.view()));
   }
   return story;
 }

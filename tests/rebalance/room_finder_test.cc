@@ -118,10 +118,47 @@ TEST(RoomFinder, FindsRoomIfAndOnlyIfSomeNodeHasIt) {
   EXPECT_GT(refused, 50);
 }
 
+// One finder serves all plugins of a plan.
+TEST(RoomFinder, TheNextPluginFindsNodesThatTheLastOneDidNotAccept) {
+  RoomDice dice(3);
+  const World world = wide_world(dice, 90, 120);
+  const ClusterView view(world.snapshot, Corrections::all());
+  const std::vector<NodeIndex> nodes = ready_nodes(view, {});
+  const Rooms none{
+      .nodes = nodes, .outlives_plugin = true, .accepts = [](NodeIndex) { return false; }};
+  const Rooms all{.nodes = nodes, .outlives_plugin = true};
+  RoomFinder finder(view);
+  for (PodIndex i = 0; i < 120; ++i) EXPECT_FALSE(finder.find(i, none));
+  finder.start_plugin();
+  int found = 0;
+  for (PodIndex i = 0; i < 120; ++i) {
+    const auto room = finder.find(i, all);
+    EXPECT_EQ(room, RoomFinder(view).find(i, all));
+    found += room ? 1 : 0;
+  }
+  EXPECT_GT(found, 60);
+}
+
+// A list of another plugin may have the address of a former one.
+TEST(RoomFinder, TheNextPluginHasItsOwnList) {
+  RoomDice dice(4);
+  const World world = wide_world(dice, 90, 120);
+  const ClusterView view(world.snapshot, Corrections::all());
+  std::vector<NodeIndex> nodes = ready_nodes(view, {});
+  RoomFinder finder(view);
+  (void)finder.find(0, {.nodes = nodes});
+  std::ranges::transform(nodes, nodes.begin(), [&](NodeIndex) { return nodes.front(); });
+  finder.start_plugin();
+  for (PodIndex i = 0; i < 120; ++i) {
+    const auto room = finder.find(i, {.nodes = nodes});
+    EXPECT_TRUE(!room || *room == nodes.front());
+  }
+}
+
 using RoomKey = std::tuple<std::int64_t, double, NodeIndex>;
 
 double share_of(const ClusterView& view, NodeIndex node, std::string_view resource, Nanos more) {
-  return static_cast<double>(view.requests_on(node).of(resource) + more) /
+  return static_cast<double>(view.requested_on(node, resource) + more) /
          static_cast<double>(view.node(node).allocatable.of(resource));
 }
 

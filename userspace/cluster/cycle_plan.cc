@@ -13,13 +13,13 @@ namespace forestall::cluster {
 
 namespace {
 
-PlannedEviction planned(const rebalance::ClusterPod& pod, const std::string& profile,
-                        const std::string& plugin, std::string reason) {
+PlannedEviction planned(const rebalance::ClusterPod& pod, std::string_view profile,
+                        std::string_view plugin, std::string_view reason) {
   return {{std::string(pod.pod_namespace), std::string(pod.name), std::string(pod.uid)},
           std::string(pod.node),
-          profile,
-          plugin,
-          std::move(reason),
+          std::string(profile),
+          std::string(plugin),
+          std::string(reason),
           "",
           pod.background_allowed};
 }
@@ -33,9 +33,10 @@ CyclePlan::Made CyclePlan::make(RefusedPods& refused, MonotonicTime now) {
   std::set<std::size_t> pods;
   for (const rebalance::PodEviction& each : made.plan.evictions) {
     const rebalance::ClusterPod& pod = snapshot_.pods[each.pod];
-    PlannedEviction eviction = planned(pod, each.profile, each.plugin, each.reason);
+    PlannedEviction eviction =
+        planned(pod, each.profile.view(), each.plugin.view(), each.reason.view());
     if (!each.refused.empty()) {
-      made.refused.emplace_back(std::move(eviction), each.refused);
+      made.refused.emplace_back(std::move(eviction), std::string(each.refused.view()));
       continue;
     }
     if (pod.evicted_in_background) continue;

@@ -50,8 +50,9 @@ void print_plan(const rebalance::RebalancePlan& plan, const rebalance::Snapshot&
     if (booked) {
       row.emplace_back(each.destination ? snapshot.nodes[*each.destination].name : "-");
     }
-    row.push_back(each.plugin);
-    row.push_back(each.refused.empty() ? each.reason : "refused: " + each.refused);
+    row.emplace_back(each.plugin.view());
+    row.push_back(each.refused.empty() ? std::string(each.reason.view())
+                                       : fmt::format("refused: {}", each.refused.view()));
     table.add(std::move(row));
   }
   table.print();

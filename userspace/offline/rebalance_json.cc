@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "offline/rebalance_json.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -119,7 +121,8 @@ class PlanWriter {
   // The node where room is booked; without that the first one that the pod fits.
   [[nodiscard]] std::optional<std::string_view> destination_of(const rebalance::PodEviction& each) {
     if (each.destination) return snapshot_.nodes[*each.destination].name;
-    const auto found = destinations_.find(key_of(each.profile, each.plugin, each.pod));
+    const auto found =
+        destinations_.find(key_of(each.profile.view(), each.plugin.view(), each.pod));
     if (found == destinations_.end()) return std::nullopt;
     return found->second;
   }
@@ -144,9 +147,8 @@ class PlanWriter {
     }
   }
 
-  static std::string key_of(const std::string& profile, const std::string& plugin,
-                            std::size_t pod) {
-    return profile + "/" + plugin + "/" + std::to_string(pod);
+  static std::string key_of(std::string_view profile, std::string_view plugin, std::size_t pod) {
+    return fmt::format("{}/{}/{}", profile, plugin, pod);
   }
 
   void write_profile(const rebalance::ProfileRun& profile) {
@@ -237,13 +239,13 @@ class PlanWriter {
       out_.member("name", pod.name);
       out_.member("uid", pod.uid);
       out_.member("node", pod.node);
-      out_.member("profile", each.profile);
-      out_.member("plugin", each.plugin);
-      out_.member("reason", each.reason);
+      out_.member("profile", each.profile.view());
+      out_.member("plugin", each.plugin.view());
+      out_.member("reason", each.reason.view());
       if (const auto destination = destination_of(each)) {
         out_.member("destination", *destination);
       }
-      if (!each.refused.empty()) out_.member("refused", each.refused);
+      if (!each.refused.empty()) out_.member("refused", each.refused.view());
       out_.end_object();
     }
     out_.end_list();

@@ -26,19 +26,22 @@ ClusterView::ClusterView(const Snapshot& snapshot, Corrections corrections)
       classes_(snapshot) {
   for (NodeIndex i = 0; i < snapshot.nodes.size(); ++i) {
     node_by_name_.emplace(snapshot.nodes[i].name, i);
+    cordoned_.push_back(snapshot.nodes[i].unschedulable);
   }
   origins_.reserve(snapshot.pods.size());
+  summaries_.reserve(snapshot.pods.size());
   constexpr std::size_t kPodsPerOwner = 8;
   owners_.reserve(snapshot.pods.size() / kPodsPerOwner);
   owner_of_.assign(snapshot.pods.size(), kNoOwner);
   for (PodIndex i = 0; i < snapshot.pods.size(); ++i) {
     const ClusterPod& each = snapshot.pods[i];
-    count_owners(i, counts_as_replica(each) ? 1 : 0);
+    const PodSummary& summary = summaries_.emplace_back(summary_of(each));
+    count_owners(i, summary.is_replica ? 1 : 0);
     const auto node = find_node(each.node);
     origins_.push_back(node.value_or(kNowhere));
     if (!node) continue;
     pods_[*node].push_back(i);
-    if (is_live(each)) count_requests(i, *node, 1);
+    if (summary.live) count_requests(i, *node, 1);
   }
   places_ = origins_;
   for (std::size_t i = 0; i < snapshot.budgets.size(); ++i) {
@@ -53,6 +56,34 @@ ClusterView::ClusterView(const Snapshot& snapshot, Corrections corrections)
   for (std::size_t i = 0; i < snapshot.namespaces.size(); ++i) {
     namespaces_.insert_or_assign(snapshot.namespaces[i].name, i);
   }
+}
+
+PodSummary ClusterView::summary_of(const ClusterPod& pod) const {
+  PodSummary out;
+  for (const Amount& each : pod.request) {
+    if (is_same_resource(each.resource, kCpu)) {
+      out.cpu = each.nanos;
+      out.requests_cpu = true;
+    } else if (is_same_resource(each.resource, kMemory)) {
+      out.memory = each.nanos;
+      out.requests_memory = true;
+    } else if (!is_same_resource(each.resource, kPods)) {
+      out.requests_more = true;
+    }
+  }
+  out.priority = pod.priority.value_or(0);
+  out.has_priority = pod.priority.has_value();
+  out.qos = pod.qos;
+  out.live = is_live(pod);
+  out.is_replica = !corrects(Correction::min_replicas) || (out.live && !pod.terminating);
+  out.has_owner = !pod.owners.empty();
+  out.of_daemon_set =
+      std::ranges::find(pod.owners, "DaemonSet", &PodOwner::kind) != pod.owners.end();
+  out.has_node_terms =
+      pod.placement && (pod.placement->required_nodes || !pod.placement->preferred_nodes.empty());
+  out.prefer_no_eviction = pod.prefer_no_eviction;
+  out.evicted_in_background = pod.evicted_in_background;
+  return out;
 }
 
 std::optional<NodeIndex> ClusterView::find_node(std::string_view name) const {
@@ -72,6 +103,7 @@ OwnerId ClusterView::find_owner(std::string_view uid) const {
 }
 
 std::span<const std::size_t> ClusterView::budgets_in(std::string_view pod_namespace) const {
+  if (budgets_.empty()) return {};
   const auto found = budgets_.find(pod_namespace);
   if (found == budgets_.end()) return {};
   return found->second;
@@ -96,47 +128,66 @@ const ClusterNamespace* ClusterView::find_namespace(std::string_view name) const
 }
 
 void ClusterView::remove(PodIndex index) {
-  const ClusterPod& gone = pod(index);
+  const PodSummary& gone = summaries_[index];
   if (removed_[index]) return;
   removed_[index] = true;
-  if (counts_as_replica(gone) && !moved_[index]) count_owners(index, -1);
+  if (gone.is_replica && !moved_[index]) count_owners(index, -1);
   const NodeIndex at = origins_[index];
   if (at == kNowhere) return;
   std::erase(pods_[at], index);
   if (moved_[index]) return;
   places_[index] = kNowhere;
   place_changes_.push_back({index, at, std::nullopt});
-  if (is_live(gone)) count_requests(index, at, -1);
+  if (gone.live) count_requests(index, at, -1);
 }
 
 void ClusterView::move(PodIndex index, NodeIndex destination) {
   const NodeIndex from = origins_[index];
-  if (from == kNowhere || !is_live(pod(index)) || removed_[index] || moved_[index]) return;
+  if (from == kNowhere || !summaries_[index].live || removed_[index] || moved_[index]) return;
   moved_[index] = true;
   places_[index] = destination;
   place_changes_.push_back({index, from, destination});
   // Its replacement does not run yet.
-  if (counts_as_replica(pod(index))) count_owners(index, -1);
+  if (summaries_[index].is_replica) count_owners(index, -1);
   count_requests(index, from, -1);
   count_requests(index, destination, 1);
 }
 
 void ClusterView::book(NodeIndex node, const Amounts& request) {
-  for (const Amount& each : request) requests_[node].at(each.resource) += each.nanos;
+  add_request(node, request, 1);
   ++live_[node];
   rooms_[node].known = false;
 }
 
-bool ClusterView::counts_as_replica(const ClusterPod& pod) const {
-  return !corrects(Correction::min_replicas) || (is_live(pod) && !pod.terminating);
+void ClusterView::add_request(NodeIndex node, const Amounts& request, int sign) {
+  NodeRequests& to = requests_[node];
+  for (const Amount& each : request) {
+    if (is_same_resource(each.resource, kCpu)) {
+      to.cpu += sign * each.nanos;
+    } else if (is_same_resource(each.resource, kMemory)) {
+      to.memory += sign * each.nanos;
+    } else {
+      to.others.at(each.resource) += sign * each.nanos;
+    }
+  }
 }
 
 void ClusterView::count_requests(PodIndex index, NodeIndex node, int sign) {
-  for (const Amount& each : pod(index).request) {
-    requests_[node].at(each.resource) += sign * each.nanos;
+  const PodSummary& summary = summaries_[index];
+  if (summary.requests_more) {
+    add_request(node, pod(index).request, sign);
+  } else {
+    requests_[node].cpu += sign * summary.cpu;
+    requests_[node].memory += sign * summary.memory;
   }
   live_[node] += sign;
   rooms_[node].known = false;
+}
+
+Nanos ClusterView::requested_on(NodeIndex node, std::string_view resource) const {
+  if (is_same_resource(resource, kCpu)) return requests_[node].cpu;
+  if (is_same_resource(resource, kMemory)) return requests_[node].memory;
+  return requests_[node].others.of(resource);
 }
 
 // The pods of an owner mostly stand together.
@@ -149,6 +200,7 @@ ClusterView::Owner& ClusterView::owner_named(std::string_view uid) {
 
 // Adds `change` to the count of each owner, once however often the pod names it.
 void ClusterView::count_owners(PodIndex index, int change) {
+  if (!summaries_[index].has_owner) return;
   const auto& owners = pod(index).owners;
   if (owners.size() == 1 && owner_of_[index] != kNoOwner) {
     owner_by_id_[owner_of_[index]]->pods += static_cast<std::uint64_t>(change);
@@ -176,7 +228,7 @@ Nanos ClusterView::room_on(NodeIndex node, std::string_view resource) const {
   const Amount* const all = this->node(node).allocatable.find(resource);
   if (all == nullptr) return 0;
   return nanos_of(resource,
-                  counted(resource, all->nanos) - counted(resource, requests_[node].of(resource)));
+                  counted(resource, all->nanos) - counted(resource, requested_on(node, resource)));
 }
 
 void ClusterView::measure_node(NodeIndex node) const {
@@ -197,8 +249,8 @@ void ClusterView::compute_room(NodeIndex node) const {
   ComputedRoom& of = rooms_[node];
   if (!of.measured) measure_node(node);
   NodeRoom& room = of.room;
-  room.requested_cpu = requests_[node].of(kCpu);
-  room.requested_memory = requests_[node].of(kMemory);
+  room.requested_cpu = requests_[node].cpu;
+  room.requested_memory = requests_[node].memory;
   room.cpu = free_of<kNanosPerMilli>(of.cpu_steps, room.requested_cpu);
   room.memory = free_of<kNanosPerUnit>(of.memory_steps, room.requested_memory);
   room.pods = Nanos{of.pods - live_[node]} * kNanosPerUnit;

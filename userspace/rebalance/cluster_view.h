@@ -42,6 +42,26 @@ struct NodeRoom {
   double whole_pods = 0;
 };
 
+// What the plugins read of every pod, side by side: the pods themselves are far apart in memory.
+struct PodSummary {
+  // That it requests.
+  Nanos cpu = 0;
+  Nanos memory = 0;
+  std::int32_t priority = 0;
+  bool has_priority = false;
+  QosClass qos = QosClass::best_effort;
+  bool requests_cpu = false;  // if only 0
+  bool requests_memory = false;
+  bool requests_more = false;  // than these two and its place
+  bool live = false;
+  bool is_replica = false;  // counts in pods_owned_by()
+  bool has_owner = false;
+  bool of_daemon_set = false;
+  bool has_node_terms = false;  // required or preferred node affinity
+  bool prefer_no_eviction = false;
+  bool evicted_in_background = false;
+};
+
 // A pod that left its node, for another or (nothing) for good.
 struct PlaceChange {
   PodIndex pod = 0;
@@ -60,11 +80,13 @@ class ClusterView {
   [[nodiscard]] const ClusterPod& pod(PodIndex index) const { return snapshot_.pods[index]; }
   [[nodiscard]] std::int64_t now_ns() const { return snapshot_.taken_ns; }
 
+  [[nodiscard]] bool is_cordoned(NodeIndex index) const { return cordoned_[index]; }
   [[nodiscard]] std::optional<NodeIndex> find_node(std::string_view name) const;
+  [[nodiscard]] const PodSummary& summary(PodIndex index) const { return summaries_[index]; }
   // The pods that are bound to the node, in the order of the snapshot.
   [[nodiscard]] const std::vector<PodIndex>& pods_on(NodeIndex node) const { return pods_[node]; }
-  // Requests of all live pods of the node.
-  [[nodiscard]] const Amounts& requests_on(NodeIndex node) const { return requests_[node]; }
+  // That all live pods of the node request.
+  [[nodiscard]] Nanos requested_on(NodeIndex node, std::string_view resource) const;
   [[nodiscard]] std::int64_t live_pods_on(NodeIndex node) const { return live_[node]; }
   // What the node has and live pods do not request, in whole steps of counted(); of pods, how many
   // more. 0 of a resource that the node does not have, however much of it is requested there.
@@ -119,12 +141,18 @@ class ClusterView {
  private:
   static constexpr NodeIndex kNowhere = std::numeric_limits<NodeIndex>::max();
 
-  [[nodiscard]] bool counts_as_replica(const ClusterPod& pod) const;
+  struct NodeRequests {
+    Nanos cpu = 0;
+    Nanos memory = 0;
+    Amounts others;
+  };
   struct Owner {
     std::uint64_t pods = 0;
     OwnerId id = kNoOwner;
   };
 
+  [[nodiscard]] PodSummary summary_of(const ClusterPod& pod) const;
+  void add_request(NodeIndex node, const Amounts& request, int sign);
   Owner& owner_named(std::string_view uid);
   void count_owners(PodIndex pod, int change);
   void measure_node(NodeIndex node) const;
@@ -133,12 +161,14 @@ class ClusterView {
 
   const Snapshot& snapshot_;
   std::unordered_map<std::string_view, NodeIndex> node_by_name_;
+  std::vector<bool> cordoned_;         // by node
+  std::vector<PodSummary> summaries_;  // by pod
   std::vector<std::vector<PodIndex>> pods_;
   std::vector<NodeIndex> origins_;  // by pod: its node in the snapshot
   std::vector<NodeIndex> places_;   // by pod: its node now
   std::vector<bool> moved_;         // by pod
   std::vector<bool> removed_;       // by pod
-  std::vector<Amounts> requests_;
+  std::vector<NodeRequests> requests_;
   std::vector<std::int64_t> live_;
   // Computed when it is read.
   struct ComputedRoom {

@@ -11,11 +11,6 @@
 namespace forestall::rebalance {
 namespace {
 
-bool owned_by_daemon_set(const ClusterPod& pod) {
-  return std::any_of(pod.owners.begin(), pod.owners.end(),
-                     [](const PodOwner& each) { return each.kind == "DaemonSet"; });
-}
-
 bool has_budget(const ClusterView& view, const ClusterPod& pod) {
   const auto budgets = view.budgets_in(pod.pod_namespace);
   return std::any_of(budgets.begin(), budgets.end(), [&](std::size_t each) {
@@ -67,6 +62,7 @@ bool younger(const ClusterView& view, const ClusterPod& pod, Duration age) {
 DefaultEvictor::DefaultEvictor(const ClusterView& view, const DefaultEvictorArgs& args)
     : view_(view),
       args_(args),
+      verdicts_(args.min_replicas <= 1 ? view.snapshot().pods.size() : 0),
       fit_nodes_(ready_nodes(view, args.node_selector)),
       fit_search_(view, fit_nodes_) {
   for (const PodProtection each : args.protections) {
@@ -111,7 +107,7 @@ void DefaultEvictor::check_filter(PodIndex index, Refuse refuse) const {
                text("pod does not have any ownerRefs and is not in failed phase")) &&
          check(has(PodProtection::pods_with_local_storage) && pod.local_storage,
                text("pod has local storage and is protected against eviction")) &&
-         check(has(PodProtection::daemon_set_pods) && owned_by_daemon_set(pod),
+         check(has(PodProtection::daemon_set_pods) && view_.summary(index).of_daemon_set,
                text("daemonset pods are protected against eviction")) &&
          check(has(PodProtection::pods_with_pvc) && any_claim && !pod.claims.empty(),
                text("pod with PVC is protected against eviction")) &&
@@ -145,8 +141,12 @@ void DefaultEvictor::check_pre_eviction(PodIndex index, Refuse refuse) const {
 }
 
 bool DefaultEvictor::filter(PodIndex pod) const {
+  if (verdicts_last() && verdicts_[pod] != Verdict::unknown) {
+    return verdicts_[pod] == Verdict::passes;
+  }
   bool passed = true;
   check_filter(pod, [&](auto&&) { return passed = false; });
+  if (verdicts_last()) verdicts_[pod] = passed ? Verdict::passes : Verdict::fails;
   return passed;
 }
 

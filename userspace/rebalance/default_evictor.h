@@ -3,6 +3,7 @@
 // (PreEvictionFilter).
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "rebalance/cluster_view.h"
@@ -45,11 +46,17 @@ class DefaultEvictor {
             args_.priority_threshold < kSystemCriticalPriority);
   }
 
+  // What no eviction changes. minReplicas counts what is left.
+  [[nodiscard]] bool verdicts_last() const { return args_.min_replicas <= 1; }
+
+  enum class Verdict : std::uint8_t { unknown, passes, fails };
+
   const ClusterView& view_;
   const DefaultEvictorArgs& args_;
-  unsigned protections_ = 0;          // a bit for each
-  std::vector<NodeIndex> fit_nodes_;  // candidates of nodeFit
-  mutable FitSearch fit_search_;      // keeps what it found
+  mutable std::vector<Verdict> verdicts_;  // by pod, of filter(), if they last
+  unsigned protections_ = 0;               // a bit for each
+  std::vector<NodeIndex> fit_nodes_;       // candidates of nodeFit
+  mutable FitSearch fit_search_;           // keeps what it found
 };
 
 }  // namespace forestall::rebalance

@@ -47,9 +47,9 @@ bool requests_any(const ClusterPod& pod, const Thresholds& thresholds) {
 }  // namespace
 
 void run_plugin(PluginSession& session, const HighNodeUtilizationArgs& args) {
+  const std::vector<Booking> none;  // requests that are booked are in the view
   UsageSource source(session.view(), MetricsSource::requests,
-                     tracked_resources(args.thresholds, MetricsSource::requests),
-                     session.bookings());
+                     tracked_resources(args.thresholds, MetricsSource::requests), none);
   auto measured = measure(session, source);
   if (!measured) {
     session.run().error = measured.error().message;

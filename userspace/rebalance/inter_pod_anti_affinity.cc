@@ -16,7 +16,7 @@
 namespace forestall::rebalance {
 namespace {
 
-using PodsByDomain = std::unordered_map<DomainId, std::vector<PodIndex>>;
+using PodsByDomain = std::vector<std::pair<DomainId, PodIndex>>;  // sorted
 
 // The live pods of the session in the scope of the plugin, by node, and by namespace, selector and
 // topology domain. Evicted pods are taken out.
@@ -26,24 +26,36 @@ class DomainIndex {
       : view_(session.view()),
         topologies_(view_),
         by_node_(view_.snapshot().nodes.size()),
+        violating_(view_.snapshot().pods.size()),
         gone_(view_.snapshot().pods.size()) {
-    std::unordered_map<std::string_view, std::vector<PodIndex>> by_namespace;
+    std::vector<bool> is_listed(gone_.size());
     for (const NodeIndex node : session.nodes()) {
       by_node_[node] = live_pods(view_, node);
       std::erase_if(by_node_[node],
                     [&](PodIndex each) { return !in_scope(scope, view_.pod(each)); });
-      for (const PodIndex each : by_node_[node]) {
-        by_namespace[view_.pod(each).pod_namespace].push_back(each);
-      }
+      for (const PodIndex each : by_node_[node]) is_listed[each] = true;
     }
-    for (auto& [name, pods] : by_namespace) {
-      std::ranges::sort(pods);
-      namespaces_.emplace(name, LabelIndex(view_, std::move(pods)));
+    // The pods of a namespace stand together.
+    std::vector<PodIndex> pods;
+    for (PodIndex i = 0; i < is_listed.size(); ++i) {
+      if (!is_listed[i]) continue;
+      if (!pods.empty() && view_.pod(pods.back()).pod_namespace != view_.pod(i).pod_namespace) {
+        add_namespace(std::exchange(pods, {}));
+      }
+      pods.push_back(i);
+    }
+    if (!pods.empty()) add_namespace(std::move(pods));
+    // In the order of the pods, because those of a workload share their terms.
+    for (PodIndex i = 0; i < is_listed.size(); ++i) {
+      const auto node = is_listed[i] ? view_.origin_of(i) : std::nullopt;
+      violating_[i] = node && violates(i, *node);
     }
   }
 
   [[nodiscard]] const std::vector<PodIndex>& on_node(NodeIndex node) { return by_node_[node]; }
   void remove(PodIndex pod) { gone_[pod] = true; }
+  // Of the start. Pods only leave, so another pod never violates a term later.
+  [[nodiscard]] bool may_violate(PodIndex pod) const { return violating_[pod]; }
 
   // Whether a term of the pod matches another pod on the same node, or on one with an equal label.
   [[nodiscard]] bool violates(PodIndex index, NodeIndex node) {
@@ -55,6 +67,11 @@ class DomainIndex {
   }
 
  private:
+  void add_namespace(std::vector<PodIndex> pods) {
+    const std::string_view name = view_.pod(pods.front()).pod_namespace;
+    namespaces_.emplace(name, LabelIndex(view_, std::move(pods)));
+  }
+
   // The pods that a term selects in one namespace.
   struct Selected {
     std::string_view pod_namespace;
@@ -72,11 +89,11 @@ class DomainIndex {
     if (domain == kNoDomainId) return any_repelled(pod, term, by_node_[node]);
     // The pods of the node itself are in its domain.
     const auto violated_in = [&](std::string_view name) {
-      const PodsByDomain& domains = selected(name, term, known);
-      const auto found = domains.find(domain);
-      return found != domains.end() && std::ranges::any_of(found->second, [&](PodIndex each) {
-               return !gone_[each] && view_.pod(each).name != pod.name;
-             });
+      const auto in_domain = std::ranges::equal_range(selected(name, term, known), domain, {},
+                                                      [](const auto& each) { return each.first; });
+      return std::ranges::any_of(in_domain, [&](const auto& each) {
+        return !gone_[each.second] && view_.pod(each.second).name != pod.name;
+      });
     };
     if (term.namespaces.empty()) return violated_in(pod.pod_namespace);
     return std::ranges::any_of(term.namespaces, violated_in);
@@ -109,8 +126,9 @@ class DomainIndex {
     for (const PodIndex each : pods->second.matching(*term.selector)) {
       const auto node = view_.origin_of(each);
       const DomainId domain = node ? topology.of(*node) : kNoDomainId;
-      if (domain != kNoDomainId) known->second[domain].push_back(each);
+      if (domain != kNoDomainId) known->second.emplace_back(domain, each);
     }
+    std::ranges::sort(known->second);
     return known->second;
   }
 
@@ -121,20 +139,25 @@ class DomainIndex {
   std::unordered_map<std::string, PodsByDomain> selected_;
   // The pods of a workload share their terms.
   std::unordered_map<const PodAffinityTerm*, Term> terms_;
-  std::vector<bool> gone_;  // by pod
+  std::vector<bool> violating_;  // by pod
+  std::vector<bool> gone_;       // by pod
 };
 
 // False: the total limit is reached.
 bool process_node(PluginSession& session, DomainIndex& index, NodeIndex node) {
   std::vector<PodIndex> pods = index.on_node(node);
+  if (!session.explains()) {
+    std::erase_if(pods, [&](PodIndex each) { return !index.may_violate(each); });
+  }
   sort_by_eviction(session.view(), pods);
   for (const PodIndex each : pods) session.consider(each);
+  const SharedText reason(std::string("a required anti-affinity term matches another pod"));
   for (const PodIndex each : pods) {
-    if (!index.violates(each, node) || !session.evictor().filter(each) ||
-        !session.evictor().pre_eviction_filter(each)) {
+    if (!index.may_violate(each) || !index.violates(each, node) ||
+        !session.evictor().filter(each) || !session.evictor().pre_eviction_filter(each)) {
       continue;
     }
-    switch (session.evict(each, "a required anti-affinity term matches another pod")) {
+    switch (session.evict(each, reason)) {
       case EvictResult::evicted: index.remove(each); break;
       case EvictResult::total_limit: return false;
       case EvictResult::node_limit: return true;

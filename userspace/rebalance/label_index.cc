@@ -22,6 +22,8 @@ std::vector<PodIndex> LabelIndex::matching(const LabelSelector& selector) {
     // A value may be listed twice.
     found.erase(std::unique(found.begin(), found.end()), found.end());
   }
+  const bool is_all = listed != selector.requirements.end() && selector.requirements.size() == 1;
+  if (is_all) return found;
   std::erase_if(found, [&](PodIndex each) { return !matches(selector, view_.pod(each).labels); });
   return found;
 }
@@ -29,10 +31,15 @@ std::vector<PodIndex> LabelIndex::matching(const LabelSelector& selector) {
 const LabelIndex::PodsByValue& LabelIndex::by_value(const std::string& key) {
   const auto [known, is_new] = keys_.try_emplace(key);
   if (!is_new) return known->second;
+  std::string_view last;  // value: pods of a workload mostly stand together
+  std::vector<PodIndex>* with_last = nullptr;
   for (const PodIndex each : pods_) {
-    if (const auto value = find_label(view_.pod(each).labels, key)) {
-      known->second[*value].push_back(each);
-    }
+    const auto value = find_label(view_.pod(each).labels, key);
+    if (!value) continue;
+    const bool is_last = value->data() == last.data() && value->size() == last.size();
+    if (with_last == nullptr || !is_last) with_last = &known->second[*value];
+    last = *value;
+    with_last->push_back(each);
   }
   return known->second;
 }

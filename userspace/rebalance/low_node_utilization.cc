@@ -82,8 +82,10 @@ std::string nothing_to_do(std::size_t low, std::size_t high, std::size_t all, st
 }  // namespace
 
 void run_plugin(PluginSession& session, const LowNodeUtilizationArgs& args) {
+  const std::vector<Booking> none;  // requests that are booked are in the view
+  const bool by_requests = args.metrics == MetricsSource::requests;
   UsageSource source(session.view(), args.metrics, tracked_resources(args.thresholds, args.metrics),
-                     session.bookings(), args.query);
+                     by_requests ? none : session.bookings(), args.query);
   auto measured = measure(session, source);
   if (!measured) {
     session.run().error = measured.error().message;

@@ -174,20 +174,24 @@ void MoveMemory::add(PodIndex index, std::optional<NodeIndex> destination, const
     planned.growth = usage->of(kGrowth);
     planned.cpu_usage = usage->of(kCpu);
   }
-  if (destination) {
+  planned_.push_back(planned);
+  if (pacing_.memory_seconds > 0) remember(view_.owner_of(index), view_.origin_of(index));
+}
+
+const std::vector<Booking>& MoveMemory::bookings() {
+  for (; booked_ < planned_.size(); ++booked_) {
+    const PlannedMove& planned = planned_[booked_];
+    if (!planned.destination) continue;
     Move amounts;
     set_amounts(planned, amounts);
-    bookings_.push_back(booking_of(amounts, *destination));
+    bookings_.push_back(booking_of(amounts, *planned.destination));
   }
-  if (pacing_.memory_seconds == 0) return;
-  remember(view_.owner_of(index), view_.origin_of(index));
-  planned_.push_back(planned);
+  return bookings_;
 }
 
 void MoveMemory::set_amounts(const PlannedMove& planned, Move& of) const {
-  const Amounts& request = view_.pod(planned.pod).request;
-  of.cpu = request.of(kCpu);
-  of.memory = request.of(kMemory);
+  of.cpu = view_.summary(planned.pod).cpu;
+  of.memory = view_.summary(planned.pod).memory;
   of.working_set = planned.working_set;
   of.growth = planned.growth;
   of.cpu_usage = planned.cpu_usage;

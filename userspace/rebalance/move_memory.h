@@ -91,7 +91,8 @@ class MoveMemory {
   [[nodiscard]] std::vector<NodeIndex> left_lately() const;
   // Of earlier plans, then of this one, whose requests the view has. Where a replacement is bound
   // but not ready, it is booked there.
-  [[nodiscard]] const std::vector<Booking>& bookings() const { return bookings_; }
+  // The list grows with this plan, and only here.
+  [[nodiscard]] const std::vector<Booking>& bookings();
 
   // All that is remembered, for the next plan.
   [[nodiscard]] MoveHistory take() &&;
@@ -128,6 +129,7 @@ class MoveMemory {
   MoveHistory before_;  // of earlier plans
   std::vector<PlannedMove> planned_;
   std::vector<Booking> bookings_;
+  std::size_t booked_ = 0;                       // of planned_
   std::vector<OwnerMoves> by_owner_;             // of both; as many owners as have some
   std::vector<std::optional<NodeIndex>> nodes_;  // that the moved pods left
 };

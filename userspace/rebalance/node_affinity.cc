@@ -55,7 +55,8 @@ void run_plugin(PluginSession& session, const NodeAffinityArgs& args) {
     // Another type is logged by the descheduler and skipped.
     if (type != kRequired && type != kPreferred) continue;
     for (const NodeIndex node : session.nodes()) {
-      const auto reason_of = [&](PodIndex pod) {
+      const auto reason_of = [&](PodIndex pod) -> std::string {
+        if (!session.view().summary(pod).has_node_terms) return "";
         return type == kRequired ? required_violation(session, pod, node)
                                  : preferred_violation(session, pod, node);
       };

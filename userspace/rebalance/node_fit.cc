@@ -32,7 +32,7 @@ bool repels_pods_of(const ClusterView& view, const ClusterPod& pod, NodeIndex no
   for (const PodAffinityTerm& term : pod.placement->anti_affinity) {
     if (!find_label(view.node(node).labels, term.topology_key)) continue;
     for (const PodIndex each : view.pods_on(node)) {
-      if (is_live(view.pod(each)) && repels(pod, term, view.pod(each))) return true;
+      if (view.summary(each).live && repels(pod, term, view.pod(each))) return true;
     }
   }
   return false;
@@ -194,15 +194,10 @@ bool RuleFit::fits_one_by_one(NodeIndex node) const {
 }
 
 PodNeed::PodNeed(const ClusterView& view, PodIndex pod) : view_(view), pod_(view.pod(pod)) {
-  for (const Amount& each : pod_.request) {
-    if (is_same_resource(each.resource, kCpu)) {
-      cpu_ = in_millis(each.nanos);
-    } else if (is_same_resource(each.resource, kMemory)) {
-      memory_ = in_millis(each.nanos);
-    } else if (!is_same_resource(each.resource, kPods)) {
-      needs_more_ = true;
-    }
-  }
+  const PodSummary& summary = view.summary(pod);
+  if (summary.requests_cpu) cpu_ = in_millis(summary.cpu);
+  if (summary.requests_memory) memory_ = in_millis(summary.memory);
+  needs_more_ = summary.requests_more;
 }
 
 bool PodNeed::has_others(NodeIndex node) const {

@@ -35,8 +35,7 @@ class RuleFit {
   RuleFit(const ClusterView& view, PodIndex pod);
   [[nodiscard]] bool fits(NodeIndex node) const {
     if (rules_ == nullptr) return fits_one_by_one(node);
-    return rules_->admit(node) && !view_.node(node).unschedulable &&
-           (!has_claims_ || has_volumes(node));
+    return rules_->admit(node) && !view_.is_cordoned(node) && (!has_claims_ || has_volumes(node));
   }
 
  private:

@@ -62,7 +62,7 @@ class PodMover {
     }
     if (!source.measures_pods() && session.view().corrects(Correction::leaving_pods)) {
       for (const PlaceChange& each : session.view().place_changes()) {
-        if (is_live(session.view().pod(each.pod))) ++left_[each.from];
+        if (session.view().summary(each.pod).live) ++left_[each.from];
       }
       for (const NodeIndex each : session.left_lately()) ++left_[each];
     }
@@ -100,7 +100,7 @@ class PodMover {
     const auto left = left_.find(node.node);
     std::uint64_t evicted = left == left_.end() ? 0 : left->second;
     if (evicted > 0 && !rules_.evictions_per_node) return true;
-    reason_ = rules_.reason(node);
+    reason_ = SharedText(rules_.reason(node));
     for (const PodIndex each : pods) {
       if (rules_.evictions_per_node && evicted >= *rules_.evictions_per_node) {
         session_.note_limit("Max number of evictions per node per plugin reached");
@@ -259,7 +259,7 @@ class PodMover {
   std::vector<Nanos> rooms_;
   std::vector<Nanos> wanted_;
   Amounts available_;
-  std::string reason_;  // of the source: its percentages stay
+  SharedText reason_;  // of the source: its percentages stay
 };
 
 // As the plugin adds them: raw units, so bytes of memory decide. Wraps around as in Go.

@@ -146,7 +146,7 @@ void PlacementRules::start(const ClusterView& view) {
   std::vector<PodIndex> first;  // of each class
   for (PodIndex i = 0; i < view.snapshot().pods.size(); ++i) {
     const ClusterPod& pod = view.pod(i);
-    if (!is_live(pod)) continue;
+    if (!view.summary(i).live) continue;
     PodClass& of = class_of(view, i);
     if (of.live.empty()) first.push_back(i);
     of.live.push_back(i);
@@ -202,7 +202,7 @@ void PlacementRules::follow(const ClusterView& view) {
   for (; followed_ < changes.size(); ++followed_) {
     const PlaceChange& change = changes[followed_];
     const ClusterPod& pod = view.pod(change.pod);
-    if (!is_live(pod)) continue;
+    if (!view.summary(change.pod).live) continue;
     const auto count = [&](DomainCounts& counts, const Group& group) {
       const auto count_one = [&](NodeIndex node, std::int32_t difference) {
         if (group.nodes != nullptr && !(group.nodes->contains[node] && counts_for_spread(pod))) {
@@ -360,7 +360,7 @@ void PlacementRules::prepare(const ClusterView& view, std::size_t index) {
   PodClass& of = class_of(view, index);
   prepare_class(view, pod, of);
   // A pod that has ended is not counted anywhere.
-  const auto place = is_live(pod) ? view.place_of(index) : std::nullopt;
+  const auto place = view.summary(index).live ? view.place_of(index) : std::nullopt;
   rules_.repelling_.clear();
   add_repelling(of, owns_terms(pod), place);
   add_counts(pod, of, place);

@@ -11,6 +11,7 @@
 
 #include "rebalance/corrections.h"
 #include "rebalance/move_memory.h"
+#include "rebalance/shared_text.h"
 
 namespace forestall::rebalance {
 
@@ -57,11 +58,11 @@ struct ConsideredPod {
 
 struct PodEviction {
   std::size_t pod = 0;
-  std::string profile;
-  std::string plugin;
-  std::string reason;
+  SharedText profile;
+  SharedText plugin;
+  SharedText reason;
   // By the API server, by the pacing, or because no node has room for it; empty: evicted.
-  std::string refused;
+  SharedText refused;
   // Index in the snapshot of the node with room for it, if room-first is corrected.
   std::optional<std::size_t> destination = {};
 };

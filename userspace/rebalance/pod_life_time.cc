@@ -126,9 +126,13 @@ void run_plugin(PluginSession& session, const PodLifeTimeArgs& args) {
            !session.evictor().pre_eviction_filter(each);
   });
   session.run().evictions.reserve(pods.size());
+  SharedText reason;
+  std::optional<std::int64_t> created_ns;  // of the pod before, which mostly has the same
   for (const PodIndex each : pods) {
-    std::string reason = reason_of(args, view.pod(each), view.now_ns());
-    if (session.evict(each, std::move(reason)) == EvictResult::total_limit) return;
+    const ClusterPod& pod = view.pod(each);
+    if (created_ns != pod.created_ns) reason = reason_of(args, pod, view.now_ns());
+    created_ns = pod.created_ns;
+    if (session.evict(each, reason) == EvictResult::total_limit) return;
   }
 }
 

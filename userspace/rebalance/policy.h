@@ -23,6 +23,7 @@ struct NamespaceRule {
   std::set<std::string, std::less<>> include;
   std::set<std::string, std::less<>> exclude;
 
+  [[nodiscard]] bool accepts_all() const { return include.empty() && exclude.empty(); }
   // Whether the rule accepts the namespace.
   [[nodiscard]] bool accepts(std::string_view name) const {
     if (!include.empty() && !include.contains(name)) return false;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rebalance/rebalance.h"
 
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "rebalance/node_fit.h"
 #include "rebalance/plugins.h"
@@ -23,6 +25,7 @@ class Cycle {
         nodes_(ready_nodes(view_, policy.node_selector)),
         counts_(policy, view_),
         memory_(pacing_of(policy), history, view_),
+        room_finder_(view_, &memory_),
         explain_{options.explain, options.fits_max} {
     if (!view_.corrects(Correction::room_first)) return;
     for (const Booking& each : memory_.bookings()) {
@@ -39,7 +42,10 @@ class Cycle {
  private:
   void run_all() {
     plan_.corrections = policy_.corrections;
-    for (const Profile& each : policy_.profiles) plan_.profiles.push_back({each.name, {}});
+    for (const Profile& each : policy_.profiles) {
+      plan_.profiles.push_back({each.name, {}});
+      evictors_.push_back(std::make_unique<DefaultEvictor>(view_, each.evictor));
+    }
     if (nodes_.size() < kNodesMin) {
       plan_.skipped =
           "the cluster size is 0 or 1 meaning eviction causes service disruption or degradation";
@@ -62,9 +68,8 @@ class Cycle {
     PluginReport run;
     run.plugin = plugin.name;
     run.point = point;
-    const DefaultEvictor evictor(view_, of.evictor);
-    PluginSession session(view_, policy_, evictor, nodes_, counts_, memory_, explain_, of.name,
-                          run);
+    PluginSession session(view_, policy_, *evictors_[profile], nodes_, counts_, memory_,
+                          room_finder_, explain_, of.name, run);
     std::visit([&](const auto& args) { run_plugin(session, args); }, plugin.args);
     if (session.fits_omitted()) plan_.fits_omitted = true;
     plan_.evictions.insert(plan_.evictions.end(), run.evictions.begin(), run.evictions.end());
@@ -80,6 +85,8 @@ class Cycle {
   std::vector<NodeIndex> nodes_;
   EvictionCounts counts_;
   MoveMemory memory_;
+  RoomFinder room_finder_;
+  std::vector<std::unique_ptr<DefaultEvictor>> evictors_;  // by profile
   ExplainOptions explain_;
   RebalancePlan plan_;
 };

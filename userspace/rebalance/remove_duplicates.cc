@@ -102,9 +102,9 @@ std::int64_t target_nodes(PluginSession& session, EligibleNodes& eligible, const
 bool evict_from_node(PluginSession& session, const std::vector<PodIndex>& pods,
                      std::int64_t limit) {
   if (static_cast<std::int64_t>(pods.size()) + 1 <= limit) return true;
-  const std::string reason = std::to_string(pods.size() + 1) +
-                             " pods of the same owner and images on the node, at most " +
-                             std::to_string(limit) + " if spread evenly";
+  const SharedText reason(std::to_string(pods.size() + 1) +
+                          " pods of the same owner and images on the node, at most " +
+                          std::to_string(limit) + " if spread evenly");
   for (auto i = static_cast<std::size_t>(limit - 1); i < pods.size(); ++i) {
     const EvictResult result = session.evict(pods[i], reason);
     if (result == EvictResult::total_limit) return false;

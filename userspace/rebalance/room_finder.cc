@@ -46,8 +46,8 @@ class RoomFinder::Search {
       : view_(view),
         rooms_(rooms),
         need_(view, pod),
-        cpu_(view.pod(pod).request.of(kCpu)),
-        memory_(view.pod(pod).request.of(kMemory)),
+        cpu_(view.summary(pod).cpu),
+        memory_(view.summary(pod).memory),
         siblings_(siblings),
         sibling_bits_(siblings == nullptr ? 0 : siblings->bits_above(0)),
         origin_(view.origin_of(pod)) {}
@@ -109,7 +109,7 @@ void RoomFinder::count_siblings() {
 
 void RoomFinder::count_sibling(PodIndex pod, NodeIndex node, int change) {
   const OwnerId owner = view_.owner_of(pod);
-  if (owner == kNoOwner || !is_live(view_.pod(pod))) return;
+  if (owner == kNoOwner || !view_.summary(pod).live) return;
   siblings_[owner].add(static_cast<DomainId>(node), change);
 }
 
@@ -133,11 +133,23 @@ void RoomFinder::follow() {
   }
 }
 
-RoomFinder::Pool& RoomFinder::pool_of(std::span<const NodeIndex> nodes) {
+void RoomFinder::start_plugin() {
+  for (std::vector<Pool*>& pools : pools_with_) {
+    std::erase_if(pools, [](const Pool* each) { return !each->outlives_plugin; });
+  }
+  std::erase_if(pools_, [](const auto& each) { return !each.second.outlives_plugin; });
+  for (auto& [list, pool] : pools_) {
+    for (auto& [rules, candidates] : pool.candidates) candidates.searched.clear();
+  }
+}
+
+RoomFinder::Pool& RoomFinder::pool_of(const Rooms& rooms) {
+  const std::span<const NodeIndex> nodes = rooms.nodes;
   const auto known = pools_.find({nodes.data(), nodes.size()});
   if (known != pools_.end()) return known->second;
   Pool pool{.eligible = EligibleNodes(view_, nodes),
             .size = nodes.size(),
+            .outlives_plugin = rooms.outlives_plugin,
             .by_use = NodesByUse(),
             .use = {},
             .candidates = {},
@@ -162,9 +174,7 @@ void RoomFinder::order(Pool& pool, std::span<const NodeIndex> nodes) const {
 
 RoomFinder::Candidates& RoomFinder::candidates_of(Pool& pool, PodIndex index) {
   const ClusterPod& pod = view_.pod(index);
-  const bool is_common = std::ranges::none_of(
-      pod.request, [](const Amount& each) { return is_extended(each.resource); });
-  if (!is_common) return search_candidates(pool, pod);
+  if (view_.summary(index).requests_more) return search_candidates(pool, pod);
   const PodClassId id = view_.class_of(index);
   if (id >= pool.by_class.size()) pool.by_class.resize(std::size_t{id} + 1);
   Candidates*& known = pool.by_class[id];
@@ -245,7 +255,7 @@ void RoomFinder::remember(PodIndex pod, const Rooms& rooms, const Search& search
 
 std::optional<NodeIndex> RoomFinder::find(PodIndex index, const Rooms& rooms) {
   follow();
-  Pool& pool = pool_of(rooms.nodes);
+  Pool& pool = pool_of(rooms);
   Candidates& candidates = candidates_of(pool, index);
   const OwnerId owner = view_.owner_of(index);
   Search search(view_, index, rooms, owner == kNoOwner ? nullptr : &siblings_[owner]);

@@ -20,8 +20,9 @@
 namespace forestall::rebalance {
 
 struct Rooms {
-  // REQUIRES: the same list, at the same address, as long as the finder.
+  // REQUIRES: the same list, at the same address, as long as the plugin runs.
   std::span<const NodeIndex> nodes;
+  bool outlives_plugin = false;  // the list
   // What a node needs besides a fit; none: nothing. A node that does not accept `usage` accepts
   // no larger one later.
   std::function<bool(NodeIndex)> accepts = {};
@@ -44,6 +45,8 @@ class RoomFinder {
   // used with the pod, then the first. As the scheduler's default scores, in short. Nothing: it
   // fits none.
   [[nodiscard]] std::optional<NodeIndex> find(PodIndex pod, const Rooms& rooms);
+  // Forgets the lists of the last plugin, and which nodes it accepted.
+  void start_plugin();
 
  private:
   // Nodes that the rules of some pods admit, and that have what they request.
@@ -65,6 +68,7 @@ class RoomFinder {
   struct Pool {
     EligibleNodes eligible;
     std::size_t size = 0;
+    bool outlives_plugin = false;
     // Empty if all nodes are tried one by one.
     NodesByUse by_use;
     std::vector<double> use;  // by node
@@ -76,7 +80,7 @@ class RoomFinder {
 
   void follow();
   [[nodiscard]] double use_of(NodeIndex node) const;
-  [[nodiscard]] Pool& pool_of(std::span<const NodeIndex> nodes);
+  [[nodiscard]] Pool& pool_of(const Rooms& rooms);
   void order(Pool& pool, std::span<const NodeIndex> nodes) const;
   [[nodiscard]] Candidates& candidates_of(Pool& pool, PodIndex pod);
   [[nodiscard]] Candidates& search_candidates(Pool& pool, const ClusterPod& pod);

@@ -45,13 +45,9 @@ int rank_of(QosClass qos) {
 using EvictionKey = std::tuple<bool, std::int32_t, int, bool, double, PodIndex>;
 
 EvictionKey eviction_key(const ClusterView& view, PodIndex index, double surplus = 0) {
-  const ClusterPod& pod = view.pod(index);
-  return {pod.priority.has_value(),
-          pod.priority.value_or(0),
-          rank_of(pod.qos),
-          pod.prefer_no_eviction,
-          -surplus,
-          index};
+  const PodSummary& pod = view.summary(index);
+  return {pod.has_priority,       pod.priority, rank_of(pod.qos),
+          pod.prefer_no_eviction, -surplus,     index};
 }
 
 }  // namespace
@@ -61,8 +57,8 @@ EvictionCounts::EvictionCounts(const Policy& policy, const ClusterView& view)
   for (const DisruptionBudget& each : view.snapshot().budgets) {
     allowed_.push_back(each.disruptions_allowed);
   }
-  for (const ClusterPod& each : view.snapshot().pods) {
-    if (each.evicted_in_background) count(each);
+  for (PodIndex i = 0; i < view.snapshot().pods.size(); ++i) {
+    if (view.summary(i).evicted_in_background) count(view.pod(i));
   }
 }
 
@@ -124,18 +120,22 @@ EvictResult EvictionCounts::evict(PodIndex index, std::string& refusal) {
 
 PluginSession::PluginSession(ClusterView& view, const Policy& policy, const DefaultEvictor& evictor,
                              std::span<const NodeIndex> nodes, EvictionCounts& counts,
-                             MoveMemory& memory, ExplainOptions& explain, std::string profile,
-                             PluginReport& run)
+                             MoveMemory& memory, RoomFinder& room_finder, ExplainOptions& explain,
+                             const std::string& profile, PluginReport& run)
     : view_(view),
       policy_(policy),
       evictor_(evictor),
       nodes_(nodes),
       counts_(counts),
       memory_(memory),
+      room_finder_(room_finder),
       explain_(explain),
-      profile_(std::move(profile)),
       run_(run),
-      room_finder_(view, &memory) {}
+      profile_(profile),
+      plugin_(run.plugin),
+      no_room_(std::string("no other node has room for it")) {
+  room_finder_.start_plugin();
+}
 
 void PluginSession::consider(PodIndex pod, std::string problem) {
   if (!explain_.reasons) return;
@@ -166,28 +166,33 @@ void PluginSession::limit(PodIndex pod, const char* message) {
   run_.limited.push_back({pod, message});
 }
 
-EvictResult PluginSession::evict(PodIndex pod, std::string reason, const Rooms* rooms) {
+void PluginSession::record(PodIndex pod, SharedText reason, SharedText refused,
+                           std::optional<NodeIndex> destination) {
+  run_.evictions.push_back(
+      {pod, profile_, plugin_, std::move(reason), std::move(refused), destination});
+}
+
+EvictResult PluginSession::evict(PodIndex pod, SharedText reason, const Rooms* rooms) {
   // Its move was remembered, and its room booked, when the eviction was accepted.
-  if (view_.pod(pod).evicted_in_background) {
-    run_.evictions.push_back({pod, profile_, run_.plugin, std::move(reason), {}, std::nullopt});
+  if (view_.summary(pod).evicted_in_background) {
+    record(pod, std::move(reason), {});
     return EvictResult::evicted;
   }
   std::string refusal = memory_.refusal(pod);
   if (!refusal.empty()) {
-    run_.evictions.push_back({pod, profile_, run_.plugin, std::move(reason), std::move(refusal)});
+    record(pod, std::move(reason), std::move(refusal));
     return EvictResult::refused;
   }
   std::optional<NodeIndex> destination;
   // A pod without an owner does not come back, and one that has ended takes no room.
-  const bool comes_back = is_live(view_.pod(pod)) && !view_.pod(pod).owners.empty();
+  const bool comes_back = view_.summary(pod).live && view_.summary(pod).has_owner;
   const bool wants_room =
       view_.corrects(Correction::room_first) || (rooms != nullptr && rooms->required);
   if (wants_room && comes_back) {
-    const Rooms anywhere{.nodes = evictor_.fit_nodes()};
+    const Rooms anywhere{.nodes = evictor_.fit_nodes(), .outlives_plugin = true};
     destination = room_finder_.find(pod, rooms == nullptr ? anywhere : *rooms);
     if (!destination) {
-      run_.evictions.push_back(
-          {pod, profile_, run_.plugin, std::move(reason), "no other node has room for it"});
+      record(pod, std::move(reason), no_room_);
       return EvictResult::refused;
     }
   }
@@ -199,8 +204,7 @@ EvictResult PluginSession::evict(PodIndex pod, std::string reason, const Rooms* 
     case EvictResult::namespace_limit: limit(pod, kNamespaceLimit); break;
     case EvictResult::evicted:
     case EvictResult::refused:
-      run_.evictions.push_back(
-          {pod, profile_, run_.plugin, std::move(reason), refusal, destination});
+      record(pod, std::move(reason), std::move(refusal), destination);
       break;
   }
   if (result == EvictResult::evicted) {
@@ -214,7 +218,6 @@ bool evicted_before(const ClusterView& view, PodIndex a, PodIndex b) {
   return eviction_key(view, a) < eviction_key(view, b);
 }
 
-// Each pod is read once: they are far apart in memory.
 void sort_by_eviction(const ClusterView& view, std::vector<PodIndex>& pods,
                       std::span<const double> surplus) {
   std::vector<EvictionKey> keys;
@@ -228,14 +231,14 @@ void sort_by_eviction(const ClusterView& view, std::vector<PodIndex>& pods,
 }
 
 bool in_scope(const PodScope& scope, const ClusterPod& pod) {
-  return scope.namespaces.accepts(pod.pod_namespace) &&
+  return (scope.namespaces.accepts_all() || scope.namespaces.accepts(pod.pod_namespace)) &&
          (!scope.selector || matches(*scope.selector, pod.labels));
 }
 
 std::vector<PodIndex> live_pods(const ClusterView& view, NodeIndex node) {
   std::vector<PodIndex> pods;
   for (const PodIndex each : view.pods_on(node)) {
-    if (is_live(view.pod(each))) pods.push_back(each);
+    if (view.summary(each).live) pods.push_back(each);
   }
   return pods;
 }

@@ -61,7 +61,8 @@ class PluginSession {
   // All must outlive this object.
   PluginSession(ClusterView& view, const Policy& policy, const DefaultEvictor& evictor,
                 std::span<const NodeIndex> nodes, EvictionCounts& counts, MoveMemory& memory,
-                ExplainOptions& explain, std::string profile, PluginReport& run);
+                RoomFinder& room_finder, ExplainOptions& explain, const std::string& profile,
+                PluginReport& run);
 
   [[nodiscard]] const ClusterView& view() const { return view_; }
   [[nodiscard]] const Policy& policy() const { return policy_; }
@@ -77,15 +78,17 @@ class PluginSession {
   // Nodes that pods left by earlier plans, in the last 10 minutes, once for each pod.
   [[nodiscard]] std::vector<NodeIndex> left_lately() const { return memory_.left_lately(); }
   // Of earlier plans, and of this one up to now.
-  [[nodiscard]] const std::vector<Booking>& bookings() const { return memory_.bookings(); }
+  [[nodiscard]] const std::vector<Booking>& bookings() { return memory_.bookings(); }
 
+  // Whether the plan lists the pods that were considered.
+  [[nodiscard]] bool explains() const { return explain_.reasons; }
   // Records the pod as considered, with all reasons, if the plan is to explain them.
   // `problem` is why it is not considered further; empty: it is.
   void consider(PodIndex pod, std::string problem = {});
   // If room-first is corrected, or the room required, a live pod with an owner is evicted only if
   // there is a node for it (null: among those that nodeFit considers), where its requests are
   // booked.
-  [[nodiscard]] EvictResult evict(PodIndex pod, std::string reason, const Rooms* rooms = nullptr);
+  [[nodiscard]] EvictResult evict(PodIndex pod, SharedText reason, const Rooms* rooms = nullptr);
 
   // Records a limit that stopped an eviction.
   void note_limit(const char* message);
@@ -95,6 +98,8 @@ class PluginSession {
 
  private:
   void limit(PodIndex pod, const char* message);
+  void record(PodIndex pod, SharedText reason, SharedText refused,
+              std::optional<NodeIndex> destination = std::nullopt);
 
   ClusterView& view_;
   const Policy& policy_;
@@ -102,10 +107,12 @@ class PluginSession {
   std::span<const NodeIndex> nodes_;
   EvictionCounts& counts_;
   MoveMemory& memory_;
+  RoomFinder& room_finder_;
   ExplainOptions& explain_;
-  std::string profile_;
   PluginReport& run_;
-  RoomFinder room_finder_;
+  const SharedText profile_;
+  const SharedText plugin_;
+  const SharedText no_room_;
   bool fits_omitted_ = false;
 };
 

@@ -309,11 +309,12 @@ void run_plugin(PluginSession& session, const TopologySpreadArgs& args) {
   std::set<std::string_view> full_nodes;
   EligibleNodes eligible(view, session.nodes());
   Topologies topologies(session);
+  const SharedText reason(std::string("its topology domain has too many pods"));
   for (const auto& [each, domain] : choose_pods(session, args, eligible, topologies)) {
     const Rooms rooms{.nodes = domain};
     const std::string_view node = view.pod(each).node;
     if (full_nodes.contains(node) || !session.evictor().pre_eviction_filter(each)) continue;
-    const EvictResult result = session.evict(each, "its topology domain has too many pods", &rooms);
+    const EvictResult result = session.evict(each, reason, &rooms);
     if (result == EvictResult::total_limit) return;
     if (result == EvictResult::node_limit) full_nodes.insert(node);
   }

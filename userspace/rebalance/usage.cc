@@ -105,7 +105,7 @@ Amounts UsageSource::requested(NodeIndex node) const {
   Amounts usage;
   for (const std::string& resource : tracked_) {
     usage.at(resource) = resource == kPods ? nanos_of(kPods, view_.live_pods_on(node))
-                                           : view_.requests_on(node).of(resource);
+                                           : view_.requested_on(node, resource);
   }
   return usage;
 }
@@ -127,7 +127,7 @@ std::unordered_map<NodeIndex, Amounts> UsageSource::evicted() {
   std::unordered_map<NodeIndex, Amounts> nodes;
   if (!view_.corrects(Correction::leaving_pods)) return nodes;
   for (const PlaceChange& each : view_.place_changes()) {
-    if (!is_live(view_.pod(each.pod))) continue;
+    if (!view_.summary(each.pod).live) continue;
     if (const auto usage = pod(each.pod)) nodes[each.from].add(*usage);
   }
   return nodes;

@@ -67,6 +67,27 @@ TEST(RebalanceCommand, PrintsThePlanAsJson) {
   }
 }
 
+// It is printed in pieces of 64 KiB.
+TEST(RebalanceCommand, PrintsAPlanOfAnyLength) {
+  constexpr int kPods = 400;
+  const TempTree tree = files();
+  std::string pods;
+  for (int i = 0; i < kPods; ++i) pods += pod("p" + std::to_string(i));
+  tree.write("pods.json", pods);
+  const Ran ran =
+      run_forestall({"rebalance", "--policy-config-file", tree / "policy.yaml", "--cluster",
+                     tree / "nodes.json", tree / "pods.json", "-o", "json"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.errors;
+  EXPECT_GT(ran.output.size(), 3U << 16U);
+  std::vector<text::Diagnostic> problems;
+  EXPECT_TRUE(text::parse_json(ran.output, {}, 1, problems));
+  int considered = 0;
+  for (std::size_t at = 0; (at = ran.output.find("\"qosClass\"", at)) != std::string::npos; ++at) {
+    ++considered;
+  }
+  EXPECT_EQ(considered, kPods);
+}
+
 // The option overrules the policy.
 TEST(RebalanceCommand, CorrectsTheDeschedulerIfEnabled) {
   const TempTree tree = files();

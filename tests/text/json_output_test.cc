@@ -58,5 +58,35 @@ TEST(JsonWriter, WritesWhatJsonOutputPrints) {
   EXPECT_EQ(root.line(), "{\"a\":[-1,0.5,\"\\t\\u007f\xEF\xBF\xBD\"],\"b\":null}");
 }
 
+std::string nested_lists(bool in_pieces) {
+  constexpr int kLevels = 20;  // of more indentation than one append has
+  JsonWriter out;
+  std::string pieces;
+  const auto pass_on = [&] {
+    if (!in_pieces) return;
+    pieces += out.written();
+    out.forget_written();
+  };
+  for (int i = 0; i < kLevels; ++i) {
+    out.begin_object();
+    out.key("in");
+    pass_on();
+  }
+  out.value("a");
+  pass_on();
+  for (int i = 0; i < kLevels; ++i) {
+    out.member("after", i);
+    pass_on();
+    out.end_object();
+  }
+  return pieces + std::move(out).take();
+}
+
+TEST(JsonWriter, PiecesMakeTheSameText) {
+  const std::string whole = nested_lists(false);
+  EXPECT_EQ(nested_lists(true), whole);
+  EXPECT_NE(whole.find("\n" + std::string(40, ' ') + "\"after\": 0\n"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace forestall::text

@@ -151,6 +151,10 @@ Result<void> ClusterSnapshotReader::add_yaml(std::string_view text) {
 
 Result<void> ClusterSnapshotReader::add(std::string text) {
   text.reserve(text.size() + kJsonPadding);
+  return add_padded(text);
+}
+
+Result<void> ClusterSnapshotReader::add_padded(std::string_view text) {
   return is_json_text(text) ? add_json(text) : add_yaml(text);
 }
 

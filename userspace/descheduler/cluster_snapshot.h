@@ -19,6 +19,8 @@ class ClusterSnapshotReader {
   // Adds the objects of a text; kinds that no rule uses are skipped. Errors begin with LINE:COLUMN
   // and name the object. With unused capacity of kJsonPadding the text is not copied.
   [[nodiscard]] Result<void> add(std::string text);
+  // The same. REQUIRES: kJsonPadding readable bytes behind the text.
+  [[nodiscard]] Result<void> add_padded(std::string_view text);
 
   // Sorted, for the plan at `now_ns`. REQUIRES: called once.
   [[nodiscard]] rebalance::Snapshot take(std::int64_t now_ns);

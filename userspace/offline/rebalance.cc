@@ -73,7 +73,7 @@ int run_rebalance(const Options& options, const RebalanceOptions& rebalance_opti
   const rebalance::RebalancePlan plan =
       rebalance::rebalance(policy, input->snapshot, input->history, plan_options);
   if (json) {
-    fmt::print("{}", plan_json(plan, input->snapshot));
+    write_plan_json(plan, input->snapshot, [](std::string_view piece) { fmt::print("{}", piece); });
   } else {
     print_plan(plan, input->snapshot);
   }

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstring>
+#include <memory>
 
 #include "base/parse.h"
 #include "base/printable.h"
@@ -22,27 +24,49 @@ namespace {
 
 constexpr off_t kClusterBytesMax = off_t{4} << 30;
 
+// The text of a file, with kJsonPadding bytes behind it. A string would fill them all with zeros
+// before the read.
+struct FileText {
+  std::unique_ptr<char[]> bytes;  // null: `streamed` has it
+  std::size_t size = 0;
+  std::string streamed;
+
+  [[nodiscard]] std::string_view view() const {
+    return bytes == nullptr ? std::string_view(streamed) : std::string_view(bytes.get(), size);
+  }
+};
+
 // A snapshot fills a large part of the memory: no second copy of its text while it grows.
-Result<std::string> read_whole(const std::string& path) {
-  if (path == "-") return read_input(path);
+Result<FileText> read_text(const std::string& path) {
+  FileText text;
+  const auto read_stream = [&]() -> Result<void> {
+    text.streamed = TRY(read_input(path));
+    text.streamed.reserve(text.streamed.size() + descheduler::ClusterSnapshotReader::kJsonPadding);
+    return {};
+  };
+  if (path == "-") {
+    TRY(read_stream());
+    return text;
+  }
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return errno_error("open", path);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return errno_error("fstat", path);
-  if (!S_ISREG(status.st_mode)) return read_input(path);
+  if (!S_ISREG(status.st_mode)) {
+    TRY(read_stream());
+    return text;
+  }
   if (status.st_size > kClusterBytesMax) return error(path + ": larger than 4 GiB");
-  std::string text;
-  text.reserve(static_cast<std::size_t>(status.st_size) +
-               descheduler::ClusterSnapshotReader::kJsonPadding);
-  text.resize(static_cast<std::size_t>(status.st_size));
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
+  const auto size = static_cast<std::size_t>(status.st_size);
+  text.bytes = std::make_unique_for_overwrite<char[]>(
+      size + descheduler::ClusterSnapshotReader::kJsonPadding);
+  while (text.size < size) {
+    const ssize_t got = ::read(file.get(), text.bytes.get() + text.size, size - text.size);
     if (got < 0 && errno != EINTR) return errno_error("read", path);
     if (got == 0) break;
-    if (got > 0) size += static_cast<std::size_t>(got);
+    if (got > 0) text.size += static_cast<std::size_t>(got);
   }
-  text.resize(size);
+  std::memset(text.bytes.get() + text.size, 0, descheduler::ClusterSnapshotReader::kJsonPadding);
   return text;
 }
 
@@ -59,24 +83,24 @@ text::Finding finding_of(const std::string& path, const Error& failure) {
 
 bool add_file(descheduler::ClusterSnapshotReader& reader, const std::string& path,
               text::Findings& findings) {
-  auto text = read_whole(path);
+  const auto text = read_text(path);
   if (!text) {
     findings.errors.push_back({{path, std::nullopt}, text.error().text()});
     return false;
   }
-  const auto added = reader.add(std::move(text).value());
+  const auto added = reader.add_padded(text->view());
   if (!added) findings.errors.push_back(finding_of(path, added.error()));
   return added.ok();
 }
 
 void read_history(const std::string& path, RebalanceInput& input, text::Findings& findings) {
   if (path.empty()) return;
-  auto text = read_whole(path);
+  const auto text = read_text(path);
   if (!text) {
     findings.errors.push_back({{path, std::nullopt}, text.error().text()});
     return;
   }
-  auto moves = descheduler::parse_move_history(*text);
+  auto moves = descheduler::parse_move_history(text->view());
   if (!moves) {
     findings.errors.push_back(finding_of(path, moves.error()));
     return;
@@ -111,13 +135,14 @@ std::optional<RebalanceInput> load_rebalance_input(const RebalanceOptions& optio
   RebalanceInput input;
   input.snapshot = reader.take(now);
   read_history(options.history, input, findings);
-  const auto text = read_whole(options.policy);
+  const auto text = read_text(options.policy);
   if (!text) {
     findings.errors.push_back({{options.policy, std::nullopt}, text.error().text()});
     return std::nullopt;
   }
   const auto* const classes = options.cluster.empty() ? nullptr : &input.snapshot.priority_classes;
-  auto policy = descheduler::parse_descheduler_policy(options.policy, *text, classes, findings);
+  auto policy =
+      descheduler::parse_descheduler_policy(options.policy, text->view(), classes, findings);
   if (!policy || !findings.errors.empty()) return std::nullopt;
   input.policy = std::move(*policy);
   return input;

@@ -44,9 +44,11 @@ void write_verdict(JsonWriter& out, std::string_view key, const rebalance::Reaso
 
 class PlanWriter {
  public:
-  explicit PlanWriter(const rebalance::Snapshot& snapshot) : snapshot_(snapshot) {}
+  PlanWriter(const rebalance::Snapshot& snapshot,
+             const std::function<void(std::string_view)>& write)
+      : snapshot_(snapshot), write_(write) {}
 
-  std::string write(const rebalance::RebalancePlan& plan) && {
+  void write(const rebalance::RebalancePlan& plan) && {
     for (const rebalance::ProfileRun& profile : plan.profiles) {
       for (const PluginReport& run : profile.plugins) find_destinations(profile.name, run);
     }
@@ -63,10 +65,18 @@ class PlanWriter {
       out_.member("omitted", "fits of pods beyond the first 200,000 pairs of pods and nodes");
     }
     out_.end_object();
-    return std::move(out_).take();
+    write_(std::move(out_).take());
   }
 
  private:
+  // After each part, of which a plan may have many.
+  void pass_on() {
+    constexpr std::size_t kPiece = std::size_t{1} << 16U;
+    if (out_.written().size() < kPiece) return;
+    write_(out_.written());
+    out_.forget_written();
+  }
+
   void write_history(const rebalance::MoveHistory& history) {
     out_.key("history");
     out_.begin_object();
@@ -82,6 +92,7 @@ class PlanWriter {
       write_booking(each);
       write_existed(each);
       out_.end_object();
+      pass_on();
     }
     out_.end_list();
     out_.end_object();
@@ -204,6 +215,7 @@ class PlanWriter {
     write_map(out_, "targetPercent", node.target);
     if (!node.detail.empty()) out_.member("detail", node.detail);
     out_.end_object();
+    pass_on();
   }
 
   void write_pod(const ConsideredPod& considered) {
@@ -227,6 +239,7 @@ class PlanWriter {
     }
     out_.end_list();
     out_.end_object();
+    pass_on();
   }
 
   void write_evictions(const std::vector<rebalance::PodEviction>& evictions) {
@@ -247,19 +260,22 @@ class PlanWriter {
       }
       if (!each.refused.empty()) out_.member("refused", each.refused.view());
       out_.end_object();
+      pass_on();
     }
     out_.end_list();
   }
 
   const rebalance::Snapshot& snapshot_;
+  const std::function<void(std::string_view)>& write_;
   JsonWriter out_;
   std::unordered_map<std::string, std::string_view> destinations_;
 };
 
 }  // namespace
 
-std::string plan_json(const rebalance::RebalancePlan& plan, const rebalance::Snapshot& snapshot) {
-  return PlanWriter(snapshot).write(plan);
+void write_plan_json(const rebalance::RebalancePlan& plan, const rebalance::Snapshot& snapshot,
+                     const std::function<void(std::string_view)>& write) {
+  PlanWriter(snapshot, write).write(plan);
 }
 
 }  // namespace forestall::cli

@@ -3,14 +3,16 @@
 // form.
 #pragma once
 
-#include <string>
+#include <functional>
+#include <string_view>
 
 #include "rebalance/plan.h"
 #include "rebalance/snapshot.h"
 
 namespace forestall::cli {
 
-[[nodiscard]] std::string plan_json(const rebalance::RebalancePlan& plan,
-                                    const rebalance::Snapshot& snapshot);
+// Passes the text to `write` in pieces, because that of a large cluster has hundreds of MiB.
+void write_plan_json(const rebalance::RebalancePlan& plan, const rebalance::Snapshot& snapshot,
+                     const std::function<void(std::string_view)>& write);
 
 }  // namespace forestall::cli

@@ -101,11 +101,19 @@ void JsonWriter::separate() {
 
 void JsonWriter::new_line() {
   if (layout_ == JsonLayout::one_line) return;
-  text_ += '\n';
-  text_.append(2 * depth_, ' ');
+  constexpr std::string_view kLine = "\n                                ";
+  const std::size_t size = 1 + 2 * depth_;
+  text_ += kLine.substr(0, size);
+  if (size > kLine.size()) text_.append(size - kLine.size(), ' ');
 }
 
 void JsonWriter::quote(std::string_view given) {
+  if (std::ranges::all_of(given, is_plain)) {
+    text_ += '"';
+    text_ += given;
+    text_ += '"';
+    return;
+  }
   if (find_invalid_utf8(given)) return quote(to_utf8(given));
   text_ += '"';
   for (;;) {

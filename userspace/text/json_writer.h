@@ -50,6 +50,11 @@ class JsonWriter {
 
   [[nodiscard]] std::string take() &&;
 
+  // The text since the last forget_written(), which may end anywhere. Where a large document is
+  // written piece by piece, it is never in memory as a whole.
+  [[nodiscard]] std::string_view written() const { return text_; }
+  void forget_written() { text_.clear(); }
+
  private:
   void open(char bracket);
   void close(char bracket);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cluster/cluster_app_fixture.h"
+#include "cluster/status_answer.h"
 #include "intake/wall_time.h"
 
 namespace forestall::cluster {
@@ -25,7 +26,8 @@ constexpr const char* kAnotherPod =
 class ClusterAppReportsTest : public ClusterAppTest {
  protected:
   // A server of 1.30 (or `minor_`), which answers evictions and Events with `code`.
-  void serve(int eviction_code, const std::string& eviction_body = "{}", int event_code = 201) {
+  void serve(int eviction_code, const std::string& eviction_body = kStatusAnswer,
+             int event_code = 201) {
     const auto pods = serving(list({pod("a", 5)}));
     answer([=, this](const ApiRequest& request) {
       const auto is = [&request](std::string_view part) {
@@ -36,10 +38,10 @@ class ClusterAppReportsTest : public ClusterAppTest {
       if (request.target == "/api/v1/nodes/here" && request.method == "GET") {
         return json_answer(200, R"({"metadata":{"resourceVersion":"7","uid":"node-uid"}})");
       }
-      if (is("/nodereports/")) return json_answer(report_code_, "{}");
+      if (is("/nodereports/")) return json_answer(report_code_, kStatusAnswer);
       if (is("/eviction")) return json_answer(eviction_code, eviction_body);
-      if (is("/events")) return json_answer(event_code, "{}");
-      return request.method == "GET" ? pods(request) : json_answer(200, "{}");
+      if (is("/events")) return json_answer(event_code, kStatusAnswer);
+      return request.method == "GET" ? pods(request) : json_answer(200, kStatusAnswer);
     });
   }
   std::atomic<int> report_code_ = 200;
@@ -187,7 +189,7 @@ TEST_F(ClusterAppReportsTest, EvictsWhileEventsAreNotAnswered) {
   const auto pods = serving(list({pod("a", 5)}));
   answer([pods](const ApiRequest& request) {
     if (request.target.find("/events") != std::string::npos) return test::watch_answer();
-    return request.method == "GET" ? pods(request) : json_answer(201, "{}");
+    return request.method == "GET" ? pods(request) : json_answer(201, kStatusAnswer);
   });
   for (const char* uid : {"a", "b", "c"}) agent_->report(killed_before(uid, Duration::zero()));
   ASSERT_TRUE(
@@ -300,7 +302,7 @@ class ClusterAppEndTest : public ClusterAppReportsTest {
         run_until([&] { return requests("PATCH", "/nodes/here/status").size() == before + 1; }));
     const auto earlier = requests("PATCH", "/nodes/here").size();
     answer([owner](const ApiRequest& request) {
-      if (request.method != "GET") return json_answer(200, "{}");
+      if (request.method != "GET") return json_answer(200, kStatusAnswer);
       if (request.target == "/api/v1/namespaces/f") return json_answer(200, owner.pod_namespace);
       if (request.target == "/apis/apps/v1/namespaces/f/daemonsets/d") {
         return json_answer(owner.code, owner.daemon_set);
@@ -322,8 +324,8 @@ TEST_F(ClusterAppReportsTest, WithdrawsItsReportsOfTheNodeWhenItEnds) {
   ASSERT_TRUE(run_until([&] { return requests("PATCH", "/nodes/here/status").size() == 1; }));
   const auto before = requests("PATCH", "/nodes/here").size();
   answer([](const ApiRequest& request) {
-    return json_answer(200,
-                       request.method != "GET" ? "{}" : std::string(kTaintedNode) + R"("}]}})");
+    return json_answer(
+        200, request.method != "GET" ? kStatusAnswer : std::string(kTaintedNode) + R"("}]}})");
   });
   EXPECT_TRUE(app_->end(test::kPatience));
   const auto patches = requests("PATCH", "/nodes/here");
@@ -366,7 +368,7 @@ class ClusterAppFollowsTest : public ClusterAppReportsTest {
       if (request.target == "/api/v1/nodes/here" && request.method == "GET") {
         return json_answer(200, kTaintedNode + written + R"("}]}})");
       }
-      return request.method == "GET" ? pods(request) : json_answer(200, "{}");
+      return request.method == "GET" ? pods(request) : json_answer(200, kStatusAnswer);
     });
     v1::AgentStatus status = pressed();
     status.mutable_conditions(0)->set_status(false);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cluster/cluster_app_fixture.h"
+#include "cluster/status_answer.h"
 #include "support/manual_clock.h"
 
 namespace forestall::cluster {
@@ -106,7 +107,7 @@ TEST_F(ClusterAppTest, ListsAtOnceForAnAgentThatStartedAgain) {
 TEST_F(ClusterAppTest, EvictsThePodThatTheAgentKilled) {
   const auto serve = serving(list({pod("a", 5)}));
   answer([serve](const ApiRequest& request) {
-    return request.method == "POST" ? json_answer(201, "{}") : serve(request);
+    return request.method == "POST" ? json_answer(201, kStatusAnswer) : serve(request);
   });
   ASSERT_TRUE(has({"a=5"}));
   ASSERT_TRUE(run_until([&] { return agent_->watchers == 1; }));

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "cluster/status_answer.h"
+
 namespace forestall::cluster {
 namespace {
 
@@ -31,7 +33,8 @@ struct VersionCase {
 class DisruptionTargetsTest : public ::testing::Test {
  protected:
   // "METHOD TARGET" of the next request within `longest`; empty: none.
-  std::string play(int code, const std::string& body = "{}", Duration longest = seconds(60)) {
+  std::string play(int code, const std::string& body = kStatusAnswer,
+                   Duration longest = seconds(60)) {
     const MonotonicTime end = now_ + longest;
     for (auto due = targets_.due(); due && *due <= end; due = targets_.due()) {
       now_ = std::max(now_, *due);
@@ -135,6 +138,18 @@ TEST_F(DisruptionTargetsTest, EndIfThePodIsGoneOrAnotherOne) {
     EXPECT_EQ(play(code, "of a proxy"), kStatus);
     EXPECT_EQ(play(code, kOtherPod), kStatus) << code;
     EXPECT_EQ(play(200), "") << code;
+  }
+}
+
+TEST_F(DisruptionTargetsTest, AreSentAgainIfAProxyAcceptsThem) {
+  EXPECT_EQ(play(200, version("1", "30")), "GET /version");
+  for (const char* body : {"", "<html>Log in</html>", "{}", R"({"kind":"Status"})"}) {
+    targets_.add(killed("u"), now_);
+    EXPECT_EQ(play(200, body), kStatus) << body;
+    EXPECT_NE(targets_.problem(), "");
+    EXPECT_EQ(play(200, R"({"kind":"Pod"})"), kStatus) << body;
+    EXPECT_EQ(targets_.problem(), "");
+    EXPECT_EQ(play(200), "");
   }
 }
 

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/status_answer.h"
+
 namespace forestall::cluster {
 namespace {
 
@@ -34,7 +36,7 @@ ClusterEvent evicted(const std::string& uid) {
 class EventSeriesTest : public ::testing::Test {
  protected:
   // The next request within `longest`, answered by `code`; empty: none.
-  std::string play(Duration longest, int code, const std::string& body = "{}") {
+  std::string play(Duration longest, int code, const std::string& body = kStatusAnswer) {
     const MonotonicTime end = now_ + longest;
     for (;;) {
       const auto due = events_.due();
@@ -223,6 +225,25 @@ TEST_F(EventSeriesTest, AreSentAgainIfAProxyRefusesThem) {
   EXPECT_EQ(events_.dropped(), 0U);
 }
 
+TEST_F(EventSeriesTest, AreSentAgainIfAProxyAcceptsThem) {
+  for (const char* body : {"", "<html>Log in</html>", "[]", "{}", R"({"kind":"Status"})"}) {
+    events_.add(evicted(body), "", now_);
+    EXPECT_EQ(play(seconds(1), 200, body), "POST") << body;
+    EXPECT_NE(events_.problem(), "");
+    EXPECT_EQ(play(minutes(1), 201, R"({"kind":"Event"})"), "POST") << body;
+    EXPECT_EQ(events_.problem(), "");
+    EXPECT_EQ(play(minutes(1), 200), "");
+  }
+  EXPECT_EQ(events_.dropped(), 0U);
+}
+
+// The Event does not exist, so an increase of its count would be lost.
+TEST_F(EventSeriesTest, AConflictThatIsNoEventOfTheSameNameIsSentAgain) {
+  events_.add(evicted("u"), "", now_);
+  EXPECT_EQ(play(seconds(1), 409, "<html>Conflict</html>"), "POST");
+  EXPECT_EQ(play(minutes(1), 201), "POST");
+}
+
 // The server removes Events after an hour.
 TEST_F(EventSeriesTest, MakesANewObjectIfTheServerHasRemovedIt) {
   events_.add(evicted("u"), "", now_);
@@ -251,7 +272,7 @@ class OfferedEventsTest : public ::testing::Test {
       const MonotonicTime sends = now_ + EventSeries::kFirstDelay;
       while (const auto request = events_.next(sends)) {
         EXPECT_EQ(request->http.method, "POST") << "each of them happens once";
-        events_.answered(request->key, {code, "", ""}, "{}", std::nullopt, sends);
+        events_.answered(request->key, {code, "", ""}, kStatusAnswer, std::nullopt, sends);
         if (code == 201) posted.push_back(request->http.body);
       }
     }

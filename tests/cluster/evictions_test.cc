@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "cluster/status_answer.h"
+
 namespace forestall::cluster {
 namespace {
 
@@ -46,7 +48,7 @@ constexpr const char* kNoKind =
 
 struct Answer {
   int code = 0;
-  std::string body = "{}";
+  std::string body = kStatusAnswer;
   std::string retry_after = {};
 };
 
@@ -305,8 +307,9 @@ TEST(Evictions, BackOffAfterGarbage) {
 
 // A proxy may answer in place of the API server.
 TEST(Evictions, BackOffAfterAnAcceptanceThatIsNone) {
-  for (const char* body : {"", "<html>Log in</html>", "[]", R"({"kind":"Sta)", R"({"kind":1})",
-                           R"({"kind":"Status"})", R"({"kind":"Status","status":"Failure"})"}) {
+  for (const char* body :
+       {"", "<html>Log in</html>", "[]", "{}", R"({"kind":"Sta)", R"({"kind":1})",
+        R"({"kind":"Status"})", R"({"kind":"Status","status":"Failure"})"}) {
     EXPECT_THAT(Play().run({{200, body}, {201}}), ElementsAre("0 POST", "400 POST", "evicted"))
         << body;
   }

@@ -11,6 +11,8 @@
 #include <random>
 #include <string>
 
+#include "cluster/status_answer.h"
+
 namespace forestall::cluster {
 namespace {
 
@@ -44,7 +46,7 @@ LeaseOptions lease_of(const std::string& identity) {
 class LeaderElectionTest : public ::testing::Test {
  protected:
   // "METHOD TARGET" of the next request, if it is due within `longest`; answered so after `delay`.
-  std::string play(int code, const std::string& body = "{}", Duration delay = {},
+  std::string play(int code, const std::string& body = kStatusAnswer, Duration delay = {},
                    Duration longest = seconds(200)) {
     const auto due = election_.due();
     if (!due || *due > now_ + longest) return "";
@@ -78,6 +80,16 @@ TEST_F(LeaderElectionTest, CreatesTheLease) {
             R"("descheduler","namespace":"kube-system"},"spec":{"holderIdentity":"me",)"
             R"("leaseDurationSeconds":137,"acquireTime":"2025-11-25T18:00:00.000001Z",)"
             R"("renewTime":"2025-11-25T18:00:00.000001Z","leaseTransitions":0}})");
+}
+
+// Else two processes lead.
+TEST_F(LeaderElectionTest, AProxyThatAcceptsMakesNoLeader) {
+  for (const char* body : {"", "<html>Log in</html>", "{}", R"({"kind":"Status"})"}) {
+    EXPECT_EQ(play(404), kGetLease);
+    EXPECT_EQ(play(200, body), kCreateLease);
+    EXPECT_FALSE(election_.leads(now_)) << body;
+    EXPECT_NE(election_.problem(), "");
+  }
 }
 
 TEST_F(LeaderElectionTest, RenewsAndLeadsUntilTheDeadline) {
@@ -116,7 +128,7 @@ TEST_F(LeaderElectionTest, RenewsAtTheSameTimesIfTheClockIsSet) {
 TEST_F(LeaderElectionTest, LeadsFromTheBeginOfItsRequest) {
   EXPECT_NE(play(404), "");
   const MonotonicTime begun = now_;
-  EXPECT_NE(play(201, "{}", seconds(9)), "");
+  EXPECT_NE(play(201, kStatusAnswer, seconds(9)), "");
   EXPECT_EQ(election_.leads_until(), begun + seconds(107));
 }
 
@@ -195,7 +207,7 @@ TEST_F(LeaderElectionTest, ReleasesTheLeaseAfterARenewalThatIsUnderWay) {
   now_ = std::max(now_, *election_.due());
   ASSERT_TRUE(election_.next(now_));
   election_.release(now_);
-  election_.answered("lease", {200, "", ""}, "{}", std::nullopt, now_);
+  election_.answered("lease", {200, "", ""}, kStatusAnswer, std::nullopt, now_);
   EXPECT_FALSE(election_.released(now_));
   EXPECT_NE(play(200, lease("me", "6")), "");
   EXPECT_NE(play(200), "");
@@ -271,7 +283,7 @@ class Candidate {
   void apply(Server& server) {
     if (std::exchange(is_applied_, true)) return;
     const kubernetes::OutgoingRequest& http = request_->http;
-    body_ = "{}";
+    body_ = kStatusAnswer;
     code_ = 500;
     if (roll(10) == 0) return;
     if (http.method == "GET") {

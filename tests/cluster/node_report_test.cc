@@ -357,7 +357,8 @@ TEST(StallReading, IsTheTotalOfBothLines) {
 class NodeReportWriterTest : public ::testing::Test {
  protected:
   // "METHOD TARGET" of the request that is sent within `longest`, answered so; empty: none.
-  std::string play(int code, const std::string& retry_after = "", Duration longest = seconds(40)) {
+  std::string play(int code, const std::string& retry_after = "", Duration longest = seconds(40),
+                   const std::string& body = R"({"kind":"Status","status":"Success"})") {
     const auto due = writer_.due();
     if (!due || *due > now_ + longest) return "";
     now_ = std::max(now_, *due);
@@ -366,7 +367,7 @@ class NodeReportWriterTest : public ::testing::Test {
     last_ = request->http;
     EXPECT_FALSE(writer_.due()) << "one request at a time";
     writer_.answered(request->key, {code, retry_after, ""},
-                     code == 404 ? "404 page not found" : R"({"kind":"Status","reason":"R"})",
+                     code == 404 ? "404 page not found" : body,
                      code == 0 ? std::optional(Error{ECONNRESET, "cut"}) : std::nullopt, now_);
     return last_.method + ' ' + last_.target;
   }
@@ -424,6 +425,19 @@ TEST_F(NodeReportWriterTest, ARefusalLastsFiveMinutesAlsoWithAShorterRetryAfter)
     EXPECT_EQ(play(code, "1", NodeReportWriter::kRefusedDelay), kApply);
     writer_.set("{2}", now_);
     EXPECT_EQ(writer_.due(), now_ + NodeReportWriter::kRefusedDelay) << code;
+  }
+}
+
+TEST_F(NodeReportWriterTest, AnAnswerOfAProxyIsNeitherAcceptanceNorRefusal) {
+  for (const int code : {200, 201, 403}) {
+    writer_.set("{1}", now_);
+    EXPECT_EQ(play(code, "", seconds(40), "<html>Log in</html>"), kApply);
+    EXPECT_NE(writer_.problem(), "");
+    EXPECT_FALSE(writer_.take_recreated());
+    writer_.set("{2}", now_);
+    EXPECT_LT(*writer_.due(), now_ + seconds(40)) << code;
+    EXPECT_EQ(play(200), kApply);
+    EXPECT_EQ(writer_.problem(), "");
   }
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "cluster/status_answer.h"
+
 namespace forestall::cluster {
 namespace {
 
@@ -43,7 +45,7 @@ class NodeReporterTest : public ::testing::Test {
             "here", taint, [this] { return wall_; }, [] { return 0.0; }) {}
 
   // "METHOD TARGET" of the next request within a minute, answered so; empty: none.
-  std::string play(int code, const std::string& body = "{}") {
+  std::string play(int code, const std::string& body = kStatusAnswer) {
     const MonotonicTime end = now_ + minutes(1);
     const auto due = reporter_.due();
     if (!due || *due > end) return "";
@@ -113,7 +115,11 @@ TEST_F(NodeReporterTest, ReadsTheNodeAgainIfItMayBeAnotherOne) {
   EXPECT_EQ(reporter_.node_uid(), "new");
   EXPECT_EQ(play(200), kPatchStatus);
   reporter_.read_again(now_);
-  EXPECT_EQ(play(404), kGet);
+  EXPECT_EQ(play(404, "<html>Not Found</html>"), kGet);
+  EXPECT_EQ(reporter_.node_uid(), "new") << "of a proxy";
+  EXPECT_EQ(play(404, R"({"kind":"Status","reason":"NotFound","details":{"name":"here",)"
+                      R"("kind":"nodes"},"code":404})"),
+            kGet);
   EXPECT_EQ(reporter_.node_uid(), "") << "it was deleted: it owns no report";
 }
 
@@ -215,6 +221,19 @@ TEST_F(NodeReporterTest, ReadsTheNodeAgainAfterAConflict) {
     EXPECT_EQ(play(200), kPatch);
     EXPECT_EQ(play(200), kPatchStatus);
     EXPECT_EQ(reporter_.problem(), "");
+  }
+}
+
+TEST_F(NodeReporterTest, ReadsTheNodeAgainIfAProxyAcceptsTheChange) {
+  set(kPressed);
+  for (const char* body : {"", "<html>Log in</html>", "{}", R"({"kind":"Status"})"}) {
+    EXPECT_EQ(play(200, kPlain), kGet) << body;
+    EXPECT_EQ(play(200, body), kPatch);
+    EXPECT_NE(reporter_.problem(), "");
+    EXPECT_EQ(play(200, kPlain), kGet);
+    EXPECT_EQ(play(200, R"({"kind":"Node"})"), kPatch);
+    EXPECT_EQ(play(200, body), kPatchStatus);
+    EXPECT_FALSE(reporter_.reported()) << body;
   }
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "cluster/status_answer.h"
+
 namespace forestall::cluster {
 namespace {
 
@@ -17,6 +19,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr const char* kRefusedCreation = R"({"kind":"Status","message":"exceeded quota"})";
+
+constexpr const char* kNoPlaceholder =
+    R"({"kind":"Status","reason":"NotFound","details":{"name":"placeholder-uid-a","kind":"pods"}})";
 
 std::string placeholder_text(const std::string& uid, const std::string& node,
                              const std::string& status = "{}", const std::string& plan = "run-1") {
@@ -74,14 +79,15 @@ class PlaceholderPodsTest : public ::testing::Test {
     placeholders_.begin(wanted_room({}, snapshot, 0, node, "run-1").value(), now_);
   }
   // "METHOD TARGET" of the next request, which is answered so; empty: none.
-  std::string play(int code, const std::string& body = "{}") {
+  std::string play(int code, const std::string& body = kStatusAnswer) {
     const auto due = placeholders_.due();
     if (!due) return "";
     now_ = std::max(now_, *due);
     const auto request = placeholders_.next(now_);
     if (!request) return "";
     body_ = request->http.body;
-    placeholders_.answered(request->key, {code, "", ""}, body,
+    const std::string& text = code == 404 && body == kStatusAnswer ? kNoPlaceholder : body;
+    placeholders_.answered(request->key, {code, "", ""}, text,
                            code == 0 ? std::optional(Error{ECONNRESET, "cut"}) : std::nullopt,
                            now_);
     const std::string prefix = "/api/v1/namespaces/forestall-placeholders/pods";
@@ -182,6 +188,26 @@ TEST_F(PlaceholderPodsTest, IsRemovedAfterALostAnswer) {
   EXPECT_EQ(play(503), "DELETE/placeholder-uid-a");
   EXPECT_EQ(play(404), "DELETE/placeholder-uid-a");
   EXPECT_TRUE(placeholders_.done());
+}
+
+TEST_F(PlaceholderPodsTest, A404OrA409OfAProxyIsNoRemoval) {
+  hold();
+  placeholders_.release("uid-a", "the pod was not evicted", now_);
+  EXPECT_EQ(play(404, "<html>Not Found</html>"), "DELETE/placeholder-uid-a");
+  EXPECT_EQ(play(409, R"({"kind":"Status","reason":"Conflict"})"), "DELETE/placeholder-uid-a");
+  EXPECT_EQ(play(200, "<html>Log in</html>"), "DELETE/placeholder-uid-a");
+  EXPECT_THAT(changes(), ElementsAre("created", "held"));
+  EXPECT_EQ(play(404), "DELETE/placeholder-uid-a");
+  EXPECT_THAT(changes(), ElementsAre("removed"));
+}
+
+TEST_F(PlaceholderPodsTest, A404OfAProxyIsNoPreemption) {
+  begin();
+  EXPECT_EQ(play(201, placeholder_text("p1", "")), "POST");
+  EXPECT_EQ(play(404, "<html>Not Found</html>"), "GET/placeholder-uid-a");
+  EXPECT_EQ(placeholders_.find("uid-a")->state, RoomState::waiting);
+  EXPECT_EQ(play(200, placeholder_text("p1", "n2")), "GET/placeholder-uid-a");
+  EXPECT_EQ(placeholders_.find("uid-a")->state, RoomState::held);
 }
 
 TEST_F(PlaceholderPodsTest, RemovesNoPlaceholderOfAnotherPlan) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "cluster/status_answer.h"
+
 namespace forestall::cluster {
 namespace {
 
@@ -54,7 +56,8 @@ class PlanEvictionsTest : public ::testing::Test {
     evictions_.begin(std::move(plan), now_, holds_);
   }
   // The name of the pod of the next request, which is answered so; empty: none.
-  std::string play(int code, const std::string& body = "{}", const std::string& retry_after = "") {
+  std::string play(int code, const std::string& body = kStatusAnswer,
+                   const std::string& retry_after = "") {
     const auto due = evictions_.due();
     if (!due) return "";
     now_ = std::max(now_, *due);
@@ -63,7 +66,7 @@ class PlanEvictionsTest : public ::testing::Test {
     EXPECT_FALSE(evictions_.next(now_)) << "one request at a time";
     last_ = request->http;
     const std::string name = request->key.substr(4);
-    const std::string& text = code == 404 && body == "{}" ? no_pod(name) : body;
+    const std::string& text = code == 404 && body == kStatusAnswer ? no_pod(name) : body;
     evictions_.answered(request->key, {code, retry_after, ""}, text,
                         code == 0 ? std::optional(Error{ECONNRESET, "cut"}) : std::nullopt, now_);
     return name;
@@ -332,7 +335,7 @@ TEST_F(PlanEvictionsTest, TakesTheAnswerOfARequestThatWasSentBefore) {
   ASSERT_TRUE(evictions_.next(now_));
   evictions_.abandon("the leadership is lost");
   EXPECT_FALSE(evictions_.done());
-  evictions_.answered("uid-a", {201, "", ""}, "{}", std::nullopt, now_);
+  evictions_.answered("uid-a", {201, "", ""}, kStatusAnswer, std::nullopt, now_);
   EXPECT_TRUE(evictions_.done());
   EXPECT_THAT(ended(), ElementsAre("b=abandoned", "a=evicted"));
   begin({"c", "d"});
@@ -510,6 +513,18 @@ TEST_F(PlanEvictionsTest, A404OfAProxyIsNotAPodThatIsGone) {
   EXPECT_EQ(play(201), "a");
   EXPECT_EQ(last_.method, "POST");
   EXPECT_THAT(ended(), ElementsAre("a=evicted"));
+}
+
+TEST_F(PlanEvictionsTest, AnyOtherRefusalOfAProxyIsNoneOfTheServer) {
+  for (const int code : {302, 403, 422}) {
+    begin({"a"});
+    EXPECT_EQ(play(code, "<html>Log in</html>"), "a") << code;
+    EXPECT_EQ(play(code, "<html>Log in</html>"), "a") << "the pod is read";
+    EXPECT_EQ(play(200, pod_text("uid-a")), "a");
+    EXPECT_EQ(last_.method, "GET") << code;
+    EXPECT_EQ(play(201), "a");
+    EXPECT_THAT(ended(), ElementsAre("a=evicted"));
+  }
 }
 
 // It would count as evicted if the 404 counted as a pod that is gone.

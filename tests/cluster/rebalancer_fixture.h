@@ -20,6 +20,7 @@
 
 #include "base/boottime_clock.h"
 #include "cluster/rebalancer.h"
+#include "cluster/status_answer.h"
 #include "support/child.h"
 #include "support/fake_api_server.h"
 #include "text/json_value.h"
@@ -139,7 +140,7 @@ class ClusterWithPods {
     const std::lock_guard lock(mutex_);
     take_lease(holder);
   }
-  void answer_evictions() { server_.send_held(json_answer(201, "{}").bytes, "/eviction"); }
+  void answer_evictions() { server_.send_held(json_answer(201, kStatusAnswer).bytes, "/eviction"); }
   // A pod that the watches report.
   void add_pod(const std::string& name) {
     const std::lock_guard lock(mutex_);
@@ -252,8 +253,8 @@ class ClusterWithPods {
       if (!pods_.contains(name)) return without_pod(name);
       return json_answer(200, R"({"metadata":{"uid":"uid-)" + name + "\"}}");
     }
-    if (is("/events")) return json_answer(event_code_, R"({"kind":"Status"})");
-    if (request.method != "GET") return json_answer(201, "{}");
+    if (is("/events")) return json_answer(event_code_, kStatusAnswer);
+    if (request.method != "GET") return json_answer(201, kStatusAnswer);
     if (is("/policy/v1/")) return json_answer(404, "{}");
     if (is("watch=1")) return watch(request);
     if (is("/metrics.k8s.io/v1beta1/nodes")) return json_answer(200, node_metrics_);
@@ -358,7 +359,7 @@ class ClusterWithPods {
     const std::string version = metadata.text("resourceVersion").value();
     if (version != (version_ == 0 ? "" : std::to_string(version_))) return json_answer(409, "{}");
     take_lease(body.root().at("spec").value().text("holderIdentity").value());
-    return json_answer(200, "{}");
+    return json_answer(200, kStatusAnswer);
   }
 
   static constexpr const char* kPodWatch = "/api/v1/pods?watch=1";
@@ -371,7 +372,7 @@ class ClusterWithPods {
   bool keeps_pods_ = false;
   std::map<std::string, std::pair<int, std::string>> codes_;
   std::optional<std::chrono::sys_seconds> reported_;
-  Evict evict_ = [](const std::string&) { return json_answer(201, "{}"); };
+  Evict evict_ = [](const std::string&) { return json_answer(201, kStatusAnswer); };
   int list_code_ = 200;
   bool holds_lists_ = false;
   std::string node_metrics_ = R"({"kind":"NodeMetricsList","metadata":{},"items":[]})";

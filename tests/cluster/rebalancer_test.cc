@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cluster/rebalance_command.h"
+#include "cluster/status_answer.h"
 #include "rebalancer_fixture.h"
 #include "support/temp_tree.h"
 #include "text/json_value.h"
@@ -129,7 +130,7 @@ TEST_F(RebalancerTest, GoesOnAfterRefusals) {
                               R"("details":{"causes":[{"reason":"DisruptionBudget"}]}})");
     }
     if (pod == "b") return json_answer(500, "failed calling webhook");
-    return json_answer(201, "{}");
+    return json_answer(201, kStatusAnswer);
   });
   const auto rebalancer = make(cluster);
   ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->finished(); }));
@@ -143,7 +144,7 @@ TEST_F(RebalancerTest, GoesOnAfterRefusals) {
 TEST_F(RebalancerTest, TriesOtherPodsInPlaceOfThoseThatTheServerRefuses) {
   ClusterWithPods cluster("abcdefg");
   cluster.set_evict([](const std::string& pod) {
-    return json_answer(pod == "a" || pod == "b" ? 403 : 201, "{}");
+    return json_answer(pod == "a" || pod == "b" ? 403 : 201, kStatusAnswer);
   });
   RebalancerOptions options;
   options.interval = std::chrono::hours(1);
@@ -159,7 +160,7 @@ TEST_F(RebalancerTest, CountsWhatMayHaveBeenEvicted) {
   ClusterWithPods cluster("abcdefg");
   cluster.set_evict([](const std::string& pod) {
     if (pod == "a") return json_answer(504, "{}");
-    return json_answer(pod == "b" ? 403 : 201, "{}");
+    return json_answer(pod == "b" ? 403 : 201, kStatusAnswer);
   });
   const auto rebalancer = make(cluster);
   ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->finished(); }));
@@ -173,7 +174,7 @@ TEST_F(RebalancerTest, RequestsWhatAWebhookMovesOnlyOnce) {
   ClusterWithPods cluster("abcde");
   cluster.allow_background();
   cluster.set_evict([](const std::string& pod) {
-    if (pod > "b") return json_answer(201, "{}");
+    if (pod > "b") return json_answer(201, kStatusAnswer);
     return json_answer(429,
                        R"({"kind":"Status","code":429,"message":"admission webhook \"w\" denied )"
                        R"(the request: Eviction triggered evacuation of VMI \"shop/vm\""})");
@@ -193,7 +194,7 @@ TEST_F(RebalancerTest, TriesAgainInTheNextCycleWhatABudgetRefused) {
   ClusterWithPods cluster("a");
   int requests = 0;
   cluster.set_evict([&requests](const std::string&) {
-    if (++requests > 1) return json_answer(201, "{}");
+    if (++requests > 1) return json_answer(201, kStatusAnswer);
     return json_answer(429,
                        R"({"kind":"Status","details":{"causes":[{"reason":"DisruptionBudget"}]}})");
   });
@@ -208,7 +209,7 @@ TEST_F(RebalancerTest, TriesAgainInTheNextCycleWhatABudgetRefused) {
 TEST_F(RebalancerTest, RequestsNothingThatTheServerRefusedLately) {
   ClusterWithPods cluster("abcdefg");
   cluster.set_evict([](const std::string& pod) {
-    return pod == "a" || pod == "b" ? without_pod(pod) : json_answer(201, "{}");
+    return pod == "a" || pod == "b" ? without_pod(pod) : json_answer(201, kStatusAnswer);
   });
   RebalancerOptions options;
   options.interval = milliseconds(50);
@@ -296,7 +297,7 @@ TEST_F(RebalancerTest, DropsThePlanWhenAnotherProcessTakesTheLease) {
   ClusterWithPods cluster("abc");
   int evictions = 0;
   cluster.set_evict([&](const std::string&) {
-    if (++evictions < 2) return json_answer(201, "{}");
+    if (++evictions < 2) return json_answer(201, kStatusAnswer);
     cluster.take_lease("other");
     return json_answer(429, "overloaded", "Retry-After: 1\r\n");
   });
@@ -311,7 +312,7 @@ TEST_F(RebalancerTest, DropsThePlanWhenTheLeaseCannotBeRenewed) {
   ClusterWithPods cluster("abc");
   int evictions = 0;
   cluster.set_evict([&](const std::string&) {
-    if (++evictions < 2) return json_answer(201, "{}");
+    if (++evictions < 2) return json_answer(201, kStatusAnswer);
     cluster.lose_lease();
     return json_answer(429, "overloaded", "Retry-After: 3\r\n");
   });
@@ -326,7 +327,7 @@ TEST_F(RebalancerTest, EndsRightAfterAPlanThatIsDropped) {
   JumpingClock clock;
   cluster.set_evict([&clock](const std::string&) {
     clock.jump(PlanEvictions::kPlanAgeMax);
-    return json_answer(201, "{}");
+    return json_answer(201, kStatusAnswer);
   });
   const auto rebalancer = make_with(clock, cluster, {});
   const MonotonicTime begin = clock_.now();

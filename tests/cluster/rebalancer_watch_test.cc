@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "cluster/status_answer.h"
+
 #include "rebalancer_fixture.h"
 
 namespace forestall::cluster {
@@ -182,7 +184,7 @@ TEST_F(RebalancerWatchTest, EvictsNoOtherPodInPlaceOfOneThatIsGone) {
   for (const bool fixed : {false, true}) {
     ClusterWithPods cluster("abcdefg");
     cluster.set_evict([](const std::string& pod) {
-      if (pod != "a") return json_answer(201, "{}");
+      if (pod != "a") return json_answer(201, kStatusAnswer);
       return json_answer(404, R"({"kind":"Status","reason":"NotFound","message":"not found",)"
                               R"("code":404,"details":{"kind":"pods","name":"a"}})");
     });

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "cluster/status_answer.h"
+
 #include "rebalancer_fixture.h"
 
 namespace forestall::cluster {
@@ -111,10 +113,10 @@ class ReservingCluster {
   ApiAnswer change_placeholders(const ApiRequest& request) {
     const std::string name = request.target.substr(request.target.rfind('/') + 1);
     if (request.method == "DELETE") {
-      return json_answer(placeholders.erase(name) > 0 ? 200 : 404, "{}");
+      return placeholders.erase(name) > 0 ? json_answer(200, kStatusAnswer) : without_pod(name);
     }
     if (request.method == "GET") {
-      if (!placeholders.contains(name)) return json_answer(404, "{}");
+      if (!placeholders.contains(name)) return without_pod(name);
       return json_answer(200, placeholder(name));
     }
     if (create_code != 201) return json_answer(create_code, R"({"message":"no more pods"})");
@@ -131,10 +133,10 @@ class ReservingCluster {
       return request.target.find(part) != std::string::npos;
     };
     if (is("/leases")) return lease(request);
-    if (is("/events")) return json_answer(201, "{}");
+    if (is("/events")) return json_answer(201, kStatusAnswer);
     if (is("/eviction")) {
       evicted_ = evict_code == 201;
-      return json_answer(evict_code, "{}");
+      return json_answer(evict_code, kStatusAnswer);
     }
     if (is(kPlaceholders) && !is("limit=")) return change_placeholders(request);
     if (is("watch=1")) return test::watch_answer();
@@ -163,7 +165,7 @@ class ReservingCluster {
     if (request.method != "GET") {
       if (!holder.empty() && holder != "me") return json_answer(409, "{}");
       holder = "me";
-      return json_answer(200, "{}");
+      return json_answer(200, kStatusAnswer);
     }
     if (holder.empty()) return json_answer(404, "{}");
     return json_answer(200, fmt::format(R"({{"metadata":{{"resourceVersion":"1"}},"spec":)"

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "cluster/status_answer.h"
+
 namespace forestall::cluster {
 namespace {
 
@@ -27,7 +29,7 @@ class SnapshotListerTest : public ::testing::Test {
   SnapshotListerTest() { lister_.begin({{"/api/v1/nodes"}}, now_); }
 
   // The target of the next request, which is answered so after `delay`; empty: none.
-  std::string play(int code, const std::string& body = "{}", Duration delay = {}) {
+  std::string play(int code, const std::string& body = kStatusAnswer, Duration delay = {}) {
     const auto due = lister_.due();
     if (!due) return "";
     now_ = std::max(now_, *due);
@@ -118,6 +120,15 @@ TEST_F(SnapshotListerTest, AnOptionalKindThatIsRefusedIsLeftOut) {
                 HasSubstr(fmt::format("GET /apis/metrics.k8s.io/v1beta1/pods: {}", code)));
     EXPECT_EQ(lister_.take(0).nodes.size(), 1U);
   }
+}
+
+TEST_F(SnapshotListerTest, ARefusalOfAProxyIsRepeated) {
+  for (const int code : {302, 403}) {
+    EXPECT_NE(play(code, "<html>Log in</html>"), "") << code;
+    ASSERT_FALSE(lister_.done());
+  }
+  EXPECT_NE(play(200, node_page("a", "")), "");
+  EXPECT_EQ(lister_.failure(), "");
 }
 
 TEST_F(SnapshotListerTest, AnOptionalKindThatHangsLeavesTimeForTheOthers) {

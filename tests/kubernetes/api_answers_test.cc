@@ -78,6 +78,32 @@ TEST(ApiStatus, ReadsWhichObjectTheServerHasNot) {
   EXPECT_FALSE(parse_api_status(404, "404 page not found").is_without("", ""));
 }
 
+TEST(ApiStatus, IsFinalIfTheServerRefusesTheSameRequestLater) {
+  const auto is_final = [](int code, const char* body) {
+    return parse_api_status(code, body).is_final();
+  };
+  for (const int code : {400, 403, 404, 405, 410, 413, 415, 422}) {
+    EXPECT_TRUE(is_final(code, R"({"kind":"Status"})")) << code;
+    for (const char* body : {"", "{}", "404 page not found", R"({"kind":"Pod"})"}) {
+      EXPECT_FALSE(is_final(code, body)) << "of a proxy: " << code << body;
+    }
+  }
+  for (const int code : {200, 302, 401, 408, 409, 429, 500, 504}) {
+    EXPECT_FALSE(is_final(code, R"({"kind":"Status"})")) << code;
+  }
+}
+
+TEST(ApiStatus, OnlyAnObjectOfTheServerAccepts) {
+  for (const char* body : {R"({"kind":"Pod"})", R"({"kind":"Status","status":"Success"})"}) {
+    EXPECT_TRUE(check_accepted(body).ok()) << body;
+  }
+  for (const char* body : {"", "ok", "<html>Log in</html>", "[]", "{}", R"({"kind":1})",
+                           R"({"kind":""})", R"({"message":"welcome"})", R"({"kind":"Status"})",
+                           R"({"kind":"Status","status":"Failure"})", R"({"kind":"Po)"}) {
+    EXPECT_FALSE(check_accepted(body).ok()) << body;
+  }
+}
+
 TEST(ApiStatus, TakesAnyOtherTextAsTheMessage) {
   EXPECT_EQ(parse_api_status(429, "Too many requests, please try again later.\n").text(),
             "429: Too many requests, please try again later.");

@@ -78,7 +78,8 @@ struct Answer {
 Answer ok(const std::string& body, Duration lasts = Duration::zero()) {
   return {{200, "", ""}, body, lasts};
 }
-Answer refused(int code, const std::string& retry_after = "", const std::string& body = "{}") {
+Answer refused(int code, const std::string& retry_after = "",
+               const std::string& body = R"({"kind":"Status"})") {
   return {{code, retry_after, ""}, body};
 }
 Answer cut(const std::string& body, Duration lasts = Duration::zero()) {
@@ -247,6 +248,15 @@ TEST(ListWatch, ListsAgainIfTheWatchIsRefused) {
     EXPECT_EQ(play.watch.state().lists, 4U);
     EXPECT_THAT(play.sink.log, ElementsAre("begin", "listed a", "end", "begin", "listed b", "end",
                                            "begin", "listed c", "end"));
+  }
+}
+
+// A list costs the server more than a watch.
+TEST(ListWatch, WatchesAgainIfAProxyRefuses) {
+  for (const int code : {403, 405, 422}) {
+    EXPECT_THAT(after_list({refused(code, "", "<html>Log in</html>"), ok("", seconds(9))}),
+                ElementsAre("0 watch 10", "400 watch 10", "9400 watch 10"))
+        << code;
   }
 }
 

@@ -112,21 +112,22 @@ void DisruptionTargets::answered(std::string_view key, const kubernetes::Respons
                                  std::string_view body, const std::optional<Error>& failure,
                                  MonotonicTime now) {
   const int code = failure ? 0 : head.code;
-  const bool accepted = code >= 200 && code < 300;
-  const kubernetes::ApiStatus status = kubernetes::parse_api_status(code, accepted ? "" : body);
+  const bool success = code >= 200 && code < 300;
+  const kubernetes::ApiStatus status = kubernetes::parse_api_status(code, success ? "" : body);
   problem_.clear();
-  if (!accepted) problem_ = failure ? kubernetes::bounded_text(failure->text()) : status.text();
+  if (!success) problem_ = failure ? kubernetes::bounded_text(failure->text()) : status.text();
   if (key == kVersionKey) return answered_version(code, body, now);
   const auto found =
       std::ranges::find_if(waiting_, [key](const Waiting& each) { return each.pod.uid == key; });
   if (found == waiting_.end()) return;
   found->sent = false;
-  // 404: the pod is gone; 422: another pod has the name. A 409 without another pod is of a
-  // concurrent change. An answer without a Status may be of a proxy.
-  const bool is_final = code >= 400 && code < 500 && code != 401 && code != 429 &&
-                        (code != 409 || is_of_other_pod(status));
-  const bool is_over = accepted || (status.is_object && is_final);
-  if (is_over) return end(key);
+  if (success) {
+    const Result<void> accepted = kubernetes::check_accepted(body);
+    if (accepted.ok()) return end(key);
+    problem_ = kubernetes::bounded_text(accepted.error().text());
+  }
+  // 404: the pod is gone; 409 or 422: another pod has the name.
+  if (status.is_final() || is_of_other_pod(status)) return end(key);
   found->not_before = now + found->backoff.next(chance_());
 }
 

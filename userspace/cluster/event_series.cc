@@ -19,14 +19,6 @@ std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-// Forbidden, or the namespace is being removed: the same request has no success later. What is
-// between here and the API server may refuse it for a while only.
-bool is_final(const kubernetes::ApiStatus& status) {
-  const int code = status.code;
-  return status.is_object && code >= 400 && code < 500 && code != 401 && code != 408 &&
-         code != 409 && code != 429;
-}
-
 }  // namespace
 
 // One that is reported all the time stays.
@@ -179,27 +171,34 @@ void EventSeries::answered(std::string_view key, const kubernetes::ResponseHead&
   if (found == series_.end()) return;
   const std::uint64_t sent = std::exchange(found->sent, 0);
   const bool is_new = found->reported == 0;
-  const bool accepted = !failure && head.code >= 200 && head.code < 300;
-  // Its first request was accepted, and the answer lost.
-  if (accepted || (is_new && head.code == 409)) {
-    problem_.clear();
-    found->reported = sent;
-    found->backoff.reset();
-    found->waits_since = now;
-    return pause(*found, now);
-  }
-  if (failure && head.code < 300) {
-    problem_ = kubernetes::bounded_text(failure->text());
+  if (head.code < 300) {
+    const bool success = head.code >= 200;
+    const Result<void> answer = failure ? Result<void>(*failure) : kubernetes::check_accepted(body);
+    if (success && answer.ok()) return accepted(*found, sent, now);
+    problem_ = answer.ok() ? fmt::format("the answer has the code {}", head.code)
+                           : kubernetes::bounded_text(answer.error().text());
     return refused(*found, false, std::nullopt, now);
   }
   const kubernetes::ApiStatus status = kubernetes::parse_api_status(head.code, body);
+  // Its first request was accepted, and the answer lost.
+  if (is_new && status.code == 409 && status.reason == "AlreadyExists") {
+    return accepted(*found, sent, now);
+  }
   problem_ = status.text();
   const bool is_removed = status.is_object && status.code == 404 && !is_new;
   if (is_removed) begin_again(*found);
-  refused(*found, !is_removed && is_final(status),
+  refused(*found, !is_removed && status.is_final(),
           status.retry_after ? status.retry_after
                              : kubernetes::parse_retry_after(head.retry_after, head.date),
           now);
+}
+
+void EventSeries::accepted(Series& series, std::uint64_t sent, MonotonicTime now) {
+  problem_.clear();
+  series.reported = sent;
+  series.backoff.reset();
+  series.waits_since = now;
+  pause(series, now);
 }
 
 // The server removes Events after an hour: the next one is a new object.

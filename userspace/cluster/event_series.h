@@ -104,6 +104,7 @@ class EventSeries final : public RequestSource {
   }
   static void pause(Series& series, MonotonicTime now);
   void drop(Series& series, MonotonicTime now);
+  void accepted(Series& series, std::uint64_t sent, MonotonicTime now);
   void begin_again(Series& series);
   // `is_final`: the API server refuses it, and will again.
   void refused(Series& series, bool is_final, std::optional<Duration> wanted, MonotonicTime now);

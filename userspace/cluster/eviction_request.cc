@@ -84,14 +84,6 @@ kubernetes::OutgoingRequest pod_request(const PodTarget& pod) {
   return request;
 }
 
-Result<void> check_accepted(std::string_view body) {
-  const auto document = TRY(text::JsonDocument::parse(body));
-  const text::JsonValue root = document.root();
-  if (TRY(root.text("kind")) != "Status") return {};
-  const std::string status = TRY(root.text("status"));
-  return status == "Success" ? Result<void>() : error("the answer has the status '" + status + "'");
-}
-
 Result<bool> is_evicted(std::string_view pod, const std::string& uid) {
   const auto document = TRY(text::JsonDocument::parse(pod));
   const text::JsonValue root = document.root();

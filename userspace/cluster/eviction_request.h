@@ -29,9 +29,6 @@ struct PodTarget {
 [[nodiscard]] kubernetes::OutgoingRequest deletion_request(const PodTarget& pod);
 
 [[nodiscard]] kubernetes::OutgoingRequest pod_request(const PodTarget& pod);
-// The body of an answer that accepts an eviction or a deletion. Errors: it is no JSON object, or a
-// Status other than Success. What is between here and the API server may answer in its place.
-[[nodiscard]] Result<void> check_accepted(std::string_view body);
 
 // Of the pod with this name, as the API server has it: whether it is another one, or terminates.
 // Errors: it is not a pod.

@@ -8,6 +8,11 @@
 #include "kubernetes/retry_after.h"
 
 namespace forestall::cluster {
+namespace {
+
+constexpr int kMissingObject = 404;
+
+}  // namespace
 
 std::string_view to_string(EvictionEnd end) {
   switch (end) {
@@ -85,7 +90,8 @@ void Evictions::answered(std::string_view uid, const kubernetes::ResponseHead& h
   found->sent = false;
   const bool success = head.code >= 200 && head.code < 300;
   if (success || (failure && head.code < 200)) {
-    const Result<void> accepted = failure ? Result<void>(*failure) : check_accepted(body);
+    const Result<void> accepted =
+        failure ? Result<void>(*failure) : kubernetes::check_accepted(body);
     if (accepted.ok()) {
       problem_.clear();
       return end(uid, EvictionEnd::evicted);
@@ -108,11 +114,11 @@ void Evictions::refused(Waiting& waiting, const kubernetes::ApiStatus& status,
   // Other conflicts are of a concurrent change, and are tried again: for the same UID only.
   if (is_of_other_pod(status)) return end(uid, EvictionEnd::another_pod);
   if (is_of_budget(status)) return refused_by_budget(waiting, now);
-  // Without a Status it may be a proxy's, for a while only.
-  if (status.is_object && (status.code == 403 || status.code == 422)) {
+  const bool other_version = is_of_other_version(status);
+  // A 404 that does not name the pod may be of a webhook, or of a server that has just started.
+  if (status.is_final() && status.code != kMissingObject && !other_version) {
     return end(uid, EvictionEnd::refused);
   }
-  const bool other_version = is_of_other_version(status);
   // Several requests of the same version may be refused; the first one changes it.
   const bool changes = other_version && waiting.old_version == old_version_;
   if (changes) old_version_ = !old_version_;

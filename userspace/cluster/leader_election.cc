@@ -89,7 +89,11 @@ void LeaderElection::answered(std::string_view, const kubernetes::ResponseHead& 
   sent_ = false;
   const bool accepted = !failure && head.code >= 200 && head.code < 300;
   if (accepted && step_ == LeaseStep::read) return read(body, now);
-  if (accepted) return written(now);
+  if (accepted) {
+    const Result<void> is_written = kubernetes::check_accepted(body);
+    return is_written.ok() ? written(now)
+                           : fail(kubernetes::bounded_text(is_written.error().text()), now);
+  }
   if (!failure && head.code == kNoLease && step_ == LeaseStep::read) {
     seen_ = {};
     return decide(now);

@@ -12,7 +12,6 @@ namespace forestall::cluster {
 namespace {
 
 constexpr int kCreated = 201;
-constexpr int kNotPermitted = 403;
 constexpr int kNoSuchKind = 404;
 constexpr std::string_view kReportsPath = "/apis/forestall.dev/v1alpha1/nodereports/";
 
@@ -43,7 +42,11 @@ void NodeReportWriter::answered(std::string_view, const kubernetes::ResponseHead
                                 std::string_view body, const std::optional<Error>& failure,
                                 MonotonicTime now) {
   sent_ = false;
-  if (!failure && head.code >= 200 && head.code < 300) {
+  const bool success = !failure && head.code >= 200 && head.code < 300;
+  const Result<void> accepted = failure
+                                    ? Result<void>(*failure)
+                                    : (success ? kubernetes::check_accepted(body) : Result<void>());
+  if (success && accepted.ok()) {
     problem_.clear();
     backoff_.reset();
     not_before_ = now;
@@ -53,15 +56,17 @@ void NodeReportWriter::answered(std::string_view, const kubernetes::ResponseHead
   }
   Duration delay = backoff_.next(chance_());
   not_before_ = now + delay;
-  if (failure) {
-    problem_ = kubernetes::bounded_text(failure->text());
+  if (!accepted.ok()) {
+    problem_ = kubernetes::bounded_text(accepted.error().text());
     return;
   }
-  problem_ = kubernetes::parse_api_status(head.code, body).text();
+  const kubernetes::ApiStatus status = kubernetes::parse_api_status(head.code, body);
+  problem_ = status.text();
   if (head.code == kNoSuchKind) {
     problem_ += "; the API server has no kind NodeReport: apply scripts/deploy/kubernetes/crd";
   }
-  if (head.code == kNoSuchKind || head.code == kNotPermitted) delay = kRefusedDelay;
+  // The API server's 404 for a kind that it does not have is plain text.
+  if (head.code == kNoSuchKind || status.is_final()) delay = kRefusedDelay;
   if (const auto wanted = kubernetes::parse_retry_after(head.retry_after, head.date)) {
     delay = std::max(delay, *wanted);
   }

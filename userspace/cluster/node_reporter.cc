@@ -10,7 +10,6 @@ namespace forestall::cluster {
 namespace {
 
 constexpr Duration kReadLongest = std::chrono::seconds(10);
-constexpr int kNoSuchNode = 404;
 
 }  // namespace
 
@@ -63,23 +62,28 @@ void NodeReporter::answered(std::string_view, const kubernetes::ResponseHead& he
                             MonotonicTime now) {
   sent_ = false;
   if (!failure && head.code >= 200 && head.code < 300) return accepted(body, now);
-  if (!failure && head.code == kNoSuchNode) object_ = {};
-  // The object is read again: it has changed (422: the version of the test is another one).
-  problem_ = failure ? kubernetes::bounded_text(failure->text())
-                     : kubernetes::parse_api_status(head.code, body).text();
+  if (failure) return failed(failure->text(), now);
+  const kubernetes::ApiStatus status = kubernetes::parse_api_status(head.code, body);
+  if (status.is_without("nodes", node_)) object_ = {};
+  failed(status.text(), now);
+}
+
+// The object is read again: it may have changed (422: the version of the test is another one).
+void NodeReporter::failed(const std::string& problem, MonotonicTime now) {
+  problem_ = kubernetes::bounded_text(problem);
   step_ = WriteStep::read;
   not_before_ = now + backoff_.next(chance_());
 }
 
 void NodeReporter::accepted(std::string_view body, MonotonicTime now) {
+  if (step_ != WriteStep::read) {
+    const Result<void> is_written = kubernetes::check_accepted(body);
+    if (!is_written.ok()) return failed(is_written.error().text(), now);
+  }
   switch (step_) {
     case WriteStep::read: {
       auto object = parse_node(body);
-      if (!object) {
-        problem_ = kubernetes::bounded_text(object.error().text());
-        not_before_ = now + backoff_.next(chance_());
-        return;
-      }
+      if (!object) return failed(object.error().text(), now);
       object_ = *std::move(object);
       if (!found_) found_ = object_;
       not_before_ = now;

@@ -53,6 +53,7 @@ class NodeReporter final : public RequestSource {
 
   [[nodiscard]] bool has_work() const;
   void accepted(std::string_view body, MonotonicTime now);
+  void failed(const std::string& problem, MonotonicTime now);
   void written(MonotonicTime now);
 
   const std::string node_;

@@ -9,13 +9,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "kubernetes/api_status.h"
-
 namespace forestall::cluster {
 namespace {
-
-constexpr int kNoPlaceholder = 404;
-constexpr int kOtherPlaceholder = 409;
 
 bool is_done(int code) {
   return code >= 200 && code < 300;
@@ -289,7 +284,7 @@ void PlaceholderPods::created(Placeholder& of, const kubernetes::ResponseHead& h
 void PlaceholderPods::read(Placeholder& of, const kubernetes::ResponseHead& head,
                            std::string_view body, const std::optional<Error>& failure,
                            MonotonicTime now) {
-  if (!failure && head.code == kNoPlaceholder) {
+  if (!failure && is_without(of, kubernetes::parse_api_status(head.code, body))) {
     if (of.step == PlaceholderStep::remove) return gone(of);
     of.may_exist = false;
     return refuse(of, "another pod preempted the placeholder", now);
@@ -322,9 +317,9 @@ void PlaceholderPods::read(Placeholder& of, const kubernetes::ResponseHead& head
 void PlaceholderPods::removed(Placeholder& of, const kubernetes::ResponseHead& head,
                               std::string_view body, const std::optional<Error>& failure,
                               MonotonicTime now) {
-  // A conflict: the UID is that of another pod by now.
-  if (!failure && (head.code == kNoPlaceholder || head.code == kOtherPlaceholder)) return gone(of);
-  if (failure || !is_done(head.code) || !check_accepted(body)) {
+  const kubernetes::ApiStatus refusal = kubernetes::parse_api_status(head.code, body);
+  if (!failure && (is_without(of, refusal) || is_of_other_pod(refusal))) return gone(of);
+  if (failure || !is_done(head.code) || !kubernetes::check_accepted(body)) {
     return remove_later(of, placeholder_problem(head, body, failure), now);
   }
   const auto status = read_placeholder(body);
@@ -339,6 +334,10 @@ void PlaceholderPods::await_end(Placeholder& of, const Result<PlaceholderStatus>
                                 MonotonicTime now) {
   if (now >= of.gone_at || (status && status->uid != of.uid)) return gone(of);
   of.not_before = now + std::min<Duration>(of.backoff.next(chance_()), 4 * kReadInterval);
+}
+
+bool PlaceholderPods::is_without(const Placeholder& of, const kubernetes::ApiStatus& status) const {
+  return is_of_no_pod(status, options_.pod_namespace, of.name);
 }
 
 void PlaceholderPods::remove_later(Placeholder& of, const std::string& problem, MonotonicTime now) {

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "cluster/placeholder_pod.h"
 #include "cluster/request_source.h"
+#include "kubernetes/api_status.h"
 #include "kubernetes/backoff.h"
 #include "rebalance/snapshot.h"
 
@@ -145,6 +146,8 @@ class PlaceholderPods final : public RequestSource {
   void removed(Placeholder& of, const kubernetes::ResponseHead& head, std::string_view body,
                const std::optional<Error>& failure, MonotonicTime now);
   void await_end(Placeholder& of, const Result<PlaceholderStatus>& status, MonotonicTime now);
+  // The API server has no such placeholder.
+  [[nodiscard]] bool is_without(const Placeholder& of, const kubernetes::ApiStatus& status) const;
   void remove_later(Placeholder& of, const std::string& problem, MonotonicTime now);
   void gone(Placeholder& of);
 

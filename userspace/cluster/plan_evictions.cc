@@ -24,19 +24,6 @@ bool may_go_on(const kubernetes::ApiStatus& status) {
          (status.code >= 500 && status.message.find("request timed out") != std::string::npos);
 }
 
-// Whether the same request has no success later.
-bool is_of_pod(const kubernetes::ApiStatus& status) {
-  constexpr int kMissing = 404;
-  constexpr int kRequestTimeout = 408;
-  constexpr int kConflict = 409;  // with another writer of the pod or of its budget
-  constexpr int kOverload = 429;
-  const int code = status.code;
-  // Of a proxy, or of a server that has just started.
-  if (code == kMissing && !status.is_object) return false;
-  return code >= 300 && code < 500 && code != kNoAccess && code != kRequestTimeout &&
-         code != kConflict && code != kOverload;
-}
-
 // How long the server requests to wait.
 Duration wanted_by(const kubernetes::ApiStatus& status, const kubernetes::ResponseHead& head) {
   const auto wanted = status.retry_after
@@ -150,7 +137,8 @@ void PlanEvictions::answered(std::string_view, const kubernetes::ResponseHead& h
   if (verifies_) return verified(head, body, failure, now);
   const bool success = head.code >= 200 && head.code < 300;
   if (success || (failure && head.code < 200)) {
-    const Result<void> accepted = failure ? Result<void>(*failure) : check_accepted(body);
+    const Result<void> accepted =
+        failure ? Result<void>(*failure) : kubernetes::check_accepted(body);
     if (accepted.ok()) return end(PlannedEnd::evicted, "");
     return lost(kubernetes::bounded_text(accepted.error().text()), true, Duration::zero(), now);
   }
@@ -186,7 +174,6 @@ void PlanEvictions::overloaded(std::string problem, Duration wanted, MonotonicTi
 
 void PlanEvictions::verified(const kubernetes::ResponseHead& head, std::string_view body,
                              const std::optional<Error>& failure, MonotonicTime now) {
-  constexpr int kForbidden = 403;
   const PodTarget& pod = waiting_.front().pod;
   const kubernetes::ApiStatus status = kubernetes::parse_api_status(head.code, body);
   if (!failure && is_of_no_pod(status, pod.pod_namespace, pod.name)) {
@@ -208,7 +195,7 @@ void PlanEvictions::verified(const kubernetes::ResponseHead& head, std::string_v
     return;
   }
   const std::string problem = failure ? kubernetes::bounded_text(failure->text()) : status.text();
-  if (!failure && head.code == kForbidden) {
+  if (!failure && status.is_final()) {
     return end(PlannedEnd::failed, problem_ + "; the pod cannot be read: " + problem);
   }
   const bool is_of_use = lost_answer_ || dropped_why_.empty();
@@ -240,7 +227,7 @@ void PlanEvictions::refused(const kubernetes::ApiStatus& status,
     --attempts_;
     return;
   }
-  if (is_of_pod(status)) return end(PlannedEnd::refused, std::move(problem));
+  if (status.is_final()) return end(PlannedEnd::refused, std::move(problem));
   const Duration wanted = wanted_by(status, head);
   // Of a token that ended: it is not about the pod.
   if (status.code == kNoAccess) return try_again(std::move(problem), wanted, now);

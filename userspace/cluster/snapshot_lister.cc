@@ -113,8 +113,8 @@ void SnapshotLister::answered(std::string_view key, const kubernetes::ResponseHe
     ++restarts_;
     return start(now);
   }
-  const bool transient = failure || head.code == 429 || head.code == 401 || head.code >= 500;
-  if (!transient || attempts_ >= (may_be_left_out() ? kOptionalAttemptsMax : kAttemptsMax)) {
+  const bool is_final = !failure && status.is_final();
+  if (is_final || attempts_ >= (may_be_left_out() ? kOptionalAttemptsMax : kAttemptsMax)) {
     if (may_be_left_out()) return leave_out(problem);
     return fail(problem);
   }

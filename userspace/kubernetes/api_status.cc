@@ -60,6 +60,15 @@ bool ApiStatus::has_cause(std::string_view cause) const {
   return std::ranges::find(causes, cause) != causes.end();
 }
 
+bool ApiStatus::is_final() const {
+  constexpr int kNoAccess = 401;
+  constexpr int kRequestTimeout = 408;
+  constexpr int kConflict = 409;
+  constexpr int kOverload = 429;
+  return is_object && code >= 400 && code < 500 && code != kNoAccess && code != kRequestTimeout &&
+         code != kConflict && code != kOverload;
+}
+
 bool ApiStatus::is_without(std::string_view its_kind, std::string_view its_name) const {
   return code == 404 && reason == "NotFound" && kind == its_kind && name == its_name;
 }
@@ -96,6 +105,16 @@ ApiStatus parse_api_status(int code, std::string_view body) {
   status.code = code;
   status.message = bounded_text(body, kMessageMax);
   return status;
+}
+
+Result<void> check_accepted(std::string_view body) {
+  const auto document = TRY(text::JsonDocument::parse(body));
+  const text::JsonValue root = document.root();
+  const std::string kind = TRY(root.text("kind"));
+  if (kind.empty()) return error("the answer is not an object of the API server: it has no kind");
+  if (kind != "Status") return {};
+  const std::string status = TRY(root.text("status"));
+  return status == "Success" ? Result<void>() : error("the answer has the status '" + status + "'");
 }
 
 }  // namespace forestall::kubernetes

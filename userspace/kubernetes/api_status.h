@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/result.h"
 
 namespace forestall::text {
 class JsonValue;
@@ -27,6 +28,10 @@ struct ApiStatus {
   std::string name;                     // details.name: of that object
 
   [[nodiscard]] bool has_cause(std::string_view cause) const;
+  // The API server refuses the request, and will refuse the same one later. A refusal without a
+  // Status may be of a proxy; 401 may be of the former token, 408 and 429 are of overload, 409 of a
+  // concurrent change.
+  [[nodiscard]] bool is_final() const;
   // The server has no such object, such as {"pods", "web-0"}. A 404 without that may be of a proxy.
   [[nodiscard]] bool is_without(std::string_view its_kind, std::string_view its_name) const;
   // "429 TooManyRequests: Cannot evict pod as it would violate the pod's disruption budget."
@@ -41,5 +46,9 @@ struct ApiStatus {
 [[nodiscard]] ApiStatus parse_api_status(int code, std::string_view body);
 // Of an object, such as that of a watch's ERROR event. `code` counts if the object has none.
 [[nodiscard]] ApiStatus read_api_status(int code, const text::JsonValue& object);
+
+// The body of an answer with a code of success. Errors: it is no object of the API server, or a
+// Status other than Success. A proxy between here and the API server may answer in its place.
+[[nodiscard]] Result<void> check_accepted(std::string_view body);
 
 }  // namespace forestall::kubernetes

@@ -19,6 +19,7 @@ constexpr std::size_t kRefusalBytesMax = std::size_t{16} << 10;
 constexpr std::size_t kVersionBytesMax = 256;
 // The same; today JSON with the key of an object, in base64.
 constexpr std::size_t kPageNameBytesMax = std::size_t{4} << 10;
+constexpr int kGone = 410;  // etcd has compacted the version
 
 Result<std::string> resource_version(const text::JsonValue& object) {
   const text::JsonValue metadata = TRY(object.at("metadata"));
@@ -38,15 +39,14 @@ std::optional<ChangeType> change_type(std::string_view text) {
 // The list that the server no longer has, or does not have yet (etcd compacted it; another API
 // server is ahead): only the newest one is certain to exist.
 bool version_is_useless(const ApiStatus& refused) {
-  return refused.code == 410 || refused.code == 400 || refused.code == 504;
+  return refused.code == kGone || refused.code == 400 || refused.code == 504;
 }
 
 // Whether a list may be answered though the watch is not: without the right to watch, for example.
-// An overloaded server gets no list, which costs it more than a watch.
-bool is_of_watch(int code) {
-  constexpr int kRequestTimeout = 408;
-  constexpr int kOverload = 429;
-  return code >= 400 && code < 500 && code != 401 && code != kRequestTimeout && code != kOverload;
+// The API server's 404 for a kind that it does not have is plain text.
+bool is_of_watch(const ApiStatus& refused) {
+  constexpr int kNoSuchKind = 404;
+  return refused.is_final() || refused.code == kGone || refused.code == kNoSuchKind;
 }
 
 }  // namespace
@@ -277,11 +277,12 @@ void ListWatch::set_list_version() {
 
 void ListWatch::end_page(const std::optional<Error>& failure, MonotonicTime now) {
   if (was_refused()) {
-    page_failed(head_.code);
-    return end_refused(parse_api_status(head_.code, text_), now);
+    const ApiStatus refused = parse_api_status(head_.code, text_);
+    page_failed(&refused);
+    return end_refused(refused, now);
   }
   if (failure && !damage_) {
-    page_failed(0);
+    page_failed(nullptr);
     return fail(failure->text(), Next::list, delay(), now);
   }
   Result<ListEnd> ended = damage_ ? Result<ListEnd>(*damage_) : finish_page();
@@ -297,16 +298,15 @@ void ListWatch::end_page(const std::optional<Error>& failure, MonotonicTime now)
   if (page_.empty()) end_list(now);
 }
 
-// `code`: of the refusal; 0: there is no answer. A later page is requested again if it may have
-// success; else the list begins again.
-void ListWatch::page_failed(int code) {
+// `refused`: null: there is no answer. A later page is requested again if it may have success; else
+// the list begins again.
+void ListWatch::page_failed(const ApiStatus* refused) {
   if (page_.empty()) {
     is_whole_ = false;
     return;
   }
-  constexpr int kExpired = 410;
-  if (code == kExpired) is_whole_ = true;
-  const bool stays = code != 0 && is_of_watch(code);
+  if (refused != nullptr && refused->code == kGone) is_whole_ = true;
+  const bool stays = refused != nullptr && is_of_watch(*refused);
   if (stays || ++page_failures_ >= kPageFailuresMax) page_.clear();
 }
 
@@ -362,7 +362,7 @@ void ListWatch::end_refused(const ApiStatus& refused, MonotonicTime now) {
   const bool of_list = next_ == Next::list && refused.code == 500;
   if (version_is_useless(refused) || of_list) list_version_.clear();
   Next next = next_;
-  if (is_of_watch(refused.code)) next = Next::list;
+  if (is_of_watch(refused)) next = Next::list;
   // A token is read again for each request, so the first 401 may be of the one before.
   if (refused.code == 401 && std::exchange(credentials_new_, false)) {
     return fail(refused.text(), next, Duration::zero(), now);

@@ -149,7 +149,7 @@ class ListWatch {
   void end_as_sent(Phase ended, const std::optional<Error>& failure, MonotonicTime now);
   void end_page(const std::optional<Error>& failure, MonotonicTime now);
   void end_list(MonotonicTime now);
-  void page_failed(int code);
+  void page_failed(const ApiStatus* refused);
   void end_watch(const std::optional<Error>& failure, MonotonicTime now);
   void end_refused(const ApiStatus& refused, MonotonicTime now);
   void fail(const std::string& problem, Next next, Duration delay, MonotonicTime now);

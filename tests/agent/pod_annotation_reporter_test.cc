@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +52,9 @@ class PodAnnotationReporterTest : public ::testing::Test {
       workloads_.push_back(&each);
     }
     return logged([this] { reporter_->report(workloads_, config_.pod_annotations); });
+  }
+  std::string show_next() {
+    return logged([this] { reporter_->show_next(workloads_, config_.pod_annotations); });
   }
   std::string measure(std::optional<Bytes> capacity) {
     return logged([&] { reporter_->measure(workloads_, capacity); });
@@ -146,6 +150,37 @@ TEST_F(PodAnnotationReporterTest, ManyProblemsAreBounded) {
   EXPECT_THAT(text, HasSubstr("further_problems=32"));
   EXPECT_THAT(reporter_->counts().problems, SizeIs(16));
   EXPECT_EQ(reporter_->counts().problems_left_out, 24U);
+}
+
+// A client reports each of them, however many there are.
+TEST_F(PodAnnotationReporterTest, AllProblemsAreShownInTurn) {
+  for (int i = 0; i < 40; ++i) add("p" + std::to_string(i), marked("yes"));
+  open();
+  EXPECT_NE(report(), "");
+  std::set<std::string> shown;
+  const auto show = [&](std::size_t count) {
+    const exports::AnnotationCounts& counts = reporter_->counts();
+    EXPECT_THAT(counts.problems, SizeIs(count));
+    EXPECT_EQ(counts.problems_left_out, 40 - count);
+    for (const PodAnnotationProblem& each : counts.problems) shown.insert(each.pod);
+  };
+  for (const std::size_t count : {16U, 16U, 8U}) {
+    show(count);
+    EXPECT_EQ(report(), "");
+    show(count);
+    EXPECT_EQ(show_next(), "") << "each is logged once";
+  }
+  EXPECT_THAT(shown, SizeIs(40));
+  show(16);
+  EXPECT_EQ(show_next(), "");
+  EXPECT_EQ(show_next(), "");
+  // The part that is shown is gone.
+  config_.known_pods.resize(2);
+  EXPECT_EQ(report(), "");
+  EXPECT_THAT(reporter_->counts().problems, SizeIs(2));
+  EXPECT_EQ(reporter_->counts().problems_left_out, 0U);
+  EXPECT_EQ(show_next(), "");
+  EXPECT_THAT(reporter_->counts().problems, SizeIs(2));
 }
 
 // They are protected with it, and their memory is not that of protected pods.

@@ -7,10 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cluster/annotation_events.h"
 #include "cluster/status_answer.h"
 
 namespace forestall::cluster {
@@ -281,7 +283,7 @@ class OfferedEventsTest : public ::testing::Test {
 
   MonotonicTime now_ = from_ns(1'000'000'000'000);
   std::vector<std::pair<ClusterEvent, std::string>> offered_;
-  EventSeries events_{"node-1", [] { return 5; }, [] { return 0.0; }, {5, minutes(1)}};
+  EventSeries events_{"node-1", [] { return 5; }, [] { return 0.0; }, kAnnotationEventRate};
 };
 
 TEST_F(OfferedEventsTest, AreLateAndNotLostBeyondTheRate) {
@@ -312,6 +314,26 @@ TEST_F(OfferedEventsTest, AreOneForEachTopicOfAPod) {
   ASSERT_EQ(posted.size(), 2U);
   EXPECT_THAT(posted[0], HasSubstr(R"("message":"protected")"));
   EXPECT_THAT(posted[1], HasSubstr(R"("message":"prefer")"));
+}
+
+// The status lists a part of them at a time.
+TEST_F(OfferedEventsTest, AreOneForEachOfManyThatAreOfferedInTurn) {
+  std::set<std::string> posted;
+  std::size_t requests = 0;
+  for (int turn = 0; turn < 2'000; ++turn) {
+    offered_.clear();
+    for (int i = 0; i < 16; ++i) {
+      const int number = (turn * 16 + i) % 320;
+      offered_.emplace_back(event_of(number), std::to_string(number));
+    }
+    for (const std::string& each : offer_for(seconds(10), 201)) {
+      posted.insert(each.substr(0, each.find(R"("firstTimestamp")")));
+      ++requests;
+    }
+  }
+  EXPECT_EQ(posted.size(), 320U);
+  EXPECT_EQ(requests, 320U) << "once";
+  EXPECT_EQ(events_.dropped(), 0U);
 }
 
 // Pods with wrong annotations are made and removed without end, and some remain.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pod_annotation_reporter.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "actuators/usage_meter.h"
@@ -17,6 +15,8 @@ void PodAnnotationReporter::report(const Workloads& workloads, const PodAnnotati
   counts.usage = counts_.usage;
   std::set<std::string> present;
   std::size_t lines = 0;
+  std::size_t found = 0;
+  std::vector<PodAnnotationProblem> first;  // if none is left from `first_shown_` on
   for (const Workload* workload : workloads) {
     if (!workload->pod || workload->pod->annotations == PodAnnotations{}) continue;
     if (workload->protection == Protection::annotated) ++counts.annotated;
@@ -28,12 +28,16 @@ void PodAnnotationReporter::report(const Workloads& workloads, const PodAnnotati
     if (problems.empty()) continue;
     present.insert(workload->pod->uid);
     log_problems(problems, workload->pod->uid, lines);
-    const std::size_t room = exports::AnnotationCounts::kProblemsMax - counts.problems.size();
-    const std::size_t shown = std::min(room, problems.size());
-    counts.problems_left_out += problems.size() - shown;
-    std::move(problems.begin(), problems.begin() + static_cast<std::ptrdiff_t>(shown),
-              std::back_inserter(counts.problems));
+    for (PodAnnotationProblem& each : problems) {
+      auto& shown = found++ < first_shown_ ? first : counts.problems;
+      if (shown.size() < kShownMax) shown.push_back(std::move(each));
+    }
   }
+  if (counts.problems.empty()) {
+    counts.problems = std::move(first);
+    first_shown_ = 0;
+  }
+  counts.problems_left_out = found - counts.problems.size();
   if (lines > kLinesMax) {
     log_.write(exports::LogLevel::warning,
                exports::LogLine("pod-annotation").field("further_problems", lines - kLinesMax));
@@ -41,6 +45,13 @@ void PodAnnotationReporter::report(const Workloads& workloads, const PodAnnotati
   if (counts.annotated == 0) counts.usage.reset();
   counts_ = std::move(counts);
   reported_ = std::move(present);
+}
+
+void PodAnnotationReporter::show_next(const Workloads& workloads,
+                                      const PodAnnotationPolicy& policy) {
+  if (counts_.problems_left_out == 0) return;
+  first_shown_ += kShownMax;
+  report(workloads, policy);
 }
 
 void PodAnnotationReporter::log_problems(const std::vector<PodAnnotationProblem>& problems,

@@ -24,6 +24,8 @@ class PodAnnotationReporter {
 
   // Lines in the log for each call of report(): tenants choose the number of pods.
   static constexpr std::size_t kLinesMax = 8;
+  // Annotations without effect in counts().
+  static constexpr std::size_t kShownMax = exports::AnnotationCounts::kProblemsMax;
   // Pods whose usage is read.
   static constexpr std::size_t kMeasuredMax = 512;
   // Part of the node's memory in protected pods from which on the agent warns: a half. With more,
@@ -36,6 +38,9 @@ class PodAnnotationReporter {
 
   // After each rescan: counts, and logs annotations without effect, once for each pod.
   void report(const Workloads& workloads, const PodAnnotationPolicy& policy);
+  // If counts() has only a part of the annotations without effect: it has the next part from now
+  // on. So a client that reads counts() repeatedly gets all of them.
+  void show_next(const Workloads& workloads, const PodAnnotationPolicy& policy);
   // Reads what the protected pods use. `capacity` is the node's.
   void measure(const Workloads& workloads, std::optional<Bytes> capacity);
   [[nodiscard]] const exports::AnnotationCounts& counts() const { return counts_; }
@@ -48,6 +53,7 @@ class PodAnnotationReporter {
   exports::Log& log_;
   exports::AnnotationCounts counts_;
   std::set<std::string> reported_;  // UIDs
+  std::size_t first_shown_ = 0;     // the number of the first problem in counts_, of all
   bool warned_ = false;
 };
 

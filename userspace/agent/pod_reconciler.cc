@@ -29,6 +29,7 @@ void PodReconciler::reconcile() {
   const auto observation =
       observer_.sample_subjects(Wake{WakeSource::recheck, now, {}, {}}, now, std::span(&node, 1));
   update_memory_qos(observation.node.capacity);
+  annotations_.show_next(observer_.workloads(), config_.pod_annotations);
   annotations_.measure(observer_.workloads(), observation.node.capacity);
   if (!observation.node.capacity || config_.known_pods.empty()) return;
   const OomScoreAdj mode = config_.dry_run ? OomScoreAdj::observe : config_.oom_score_adj;

@@ -13,8 +13,9 @@
 
 namespace forestall::cluster {
 
-// Tenants write annotations. With a rate of their own, these Events delay none of a kill.
-inline constexpr EventSeries::Rate kAnnotationEventRate{5, std::chrono::minutes(1)};
+// Tenants write annotations. With a rate of their own, these Events delay none of a kill. The
+// agent's status lists some annotations at a time, in turn, so many are remembered.
+inline constexpr EventSeries::Rate kAnnotationEventRate{5, std::chrono::minutes(1), 4'096};
 
 struct AnnotationEvent {
   ClusterEvent event;

@@ -32,7 +32,7 @@ bool EventSeries::is_known(const std::string& occurrence) {
 void EventSeries::remember(const std::string& occurrence) {
   if (occurrence.empty()) return;
   occurrences_.push_back(occurrence);
-  if (occurrences_.size() > kMax) occurrences_.pop_front();
+  if (occurrences_.size() > rate_.remembered) occurrences_.pop_front();
 }
 
 bool EventSeries::take_token(MonotonicTime now) {

@@ -43,6 +43,7 @@ class EventSeries final : public RequestSource {
   struct Rate {
     int burst = kBurst;
     Duration per_new = kPerNew;
+    std::size_t remembered = kMax;  // the last occurrences, each of which is reported once
   };
 
   // `wall`: seconds of the wall clock. `chance` returns numbers in [0, 1).
@@ -114,7 +115,7 @@ class EventSeries final : public RequestSource {
   const std::function<double()> chance_;
   const Rate rate_;
   std::deque<Series> series_;
-  std::deque<std::string> occurrences_;  // the last kMax, the latest last
+  std::deque<std::string> occurrences_;  // the latest last
   int tokens_;
   std::optional<MonotonicTime> token_at_;  // when the last one was added
   std::uint64_t made_ = 0;

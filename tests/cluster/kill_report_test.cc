@@ -92,7 +92,7 @@ TEST(KernelKill, ExplainsTheKill) {
   EXPECT_EQ(read->cgroup, "/kubepods/pod1/c");
   EXPECT_THAT(read->message, HasSubstr("(pid 42)"));
   EXPECT_THAT(read->message,
-              HasSubstr("/kubepods/pod1/c was at its limit of 64Mi; why the agent had "
+              HasSubstr("in /kubepods/pod1/c, which was at its limit of 64Mi; why the agent had "
                         "not acted: no threshold was crossed before"));
   EXPECT_THAT(read->message, ::testing::Not(HasSubstr("\x1b")));
 }

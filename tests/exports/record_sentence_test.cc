@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exports/record_sentence.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <string>
 
 #include "exports/amount_text.h"
 
 namespace forestall::exports {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr Bytes kRequest = mib(64);
 
@@ -165,16 +170,38 @@ TEST(RecordSentence, AKernelKillNamesTheCgroupAtItsLimit) {
   OomKill& kill = record.oom_kill.emplace();
   kill.event.victim = {123, 4};
   kill.event.comm = {'h', 'o', 'g', ' ', '1'};
-  kill.event.path = "/a/b";
+  kill.event.path = "/a/b/c";
   kill.event.constraint = Constraint::memcg;
   kill.event.domain_path = "/a";
   kill.event.domain_limit = mib(2);
   kill.inaction = Inaction::too_fast;
   kill.since_crossing = std::chrono::microseconds(1500);
   EXPECT_EQ(oom_kill_sentence(record),
-            "the kernel's OOM killer killed \"hog 1\" (pid 123) in /a/b: /a was at its limit of "
-            "2Mi; why the agent had not acted: the threshold was crossed too shortly before (1.5 "
-            "ms after the crossing)");
+            "the kernel's OOM killer killed \"hog 1\" (pid 123) in /a/b/c: /a was at its limit "
+            "of 2Mi; why the agent had not acted: the threshold was crossed too shortly before "
+            "(1.5 ms after the crossing)");
+}
+
+// In a cluster a path has more than 150 characters.
+TEST(RecordSentence, AKernelKillHasThePathOfItsVictimOnce) {
+  Record record;
+  OomKill& kill = record.oom_kill.emplace();
+  kill.event.victim = {123, 4};
+  kill.event.comm = {'h', 'o', 'g'};
+  kill.event.path = "/pod1/c";
+  kill.event.constraint = Constraint::memcg;
+  kill.event.domain_path = "/pod1/c";
+  kill.event.domain_limit = mib(2);
+  EXPECT_THAT(oom_kill_sentence(record),
+              HasSubstr("(pid 123) in /pod1/c, which was at its limit of 2Mi; why"));
+  kill.event.domain_path = "/pod1";
+  EXPECT_THAT(oom_kill_sentence(record),
+              HasSubstr("(pid 123) in /pod1/c: its parent cgroup was at its limit of 2Mi; why"));
+  for (const char* other : {"/pod1/", "/pod", "/pod1/d"}) {
+    kill.event.domain_path = other;
+    EXPECT_THAT(oom_kill_sentence(record),
+                HasSubstr(std::string("in /pod1/c: ") + other + " was at its limit of 2Mi; why"));
+  }
 }
 
 TEST(AmountText, HasThreeDigits) {

@@ -150,6 +150,15 @@ std::string_view comm_text(const std::array<char, 16>& comm) {
   return {comm.data(), strnlen(comm.data(), comm.size())};
 }
 
+// The cgroup at its limit. Paths of containers are long, so the victim's is not repeated.
+std::string limited_clause(const OomKillEvent& seen) {
+  if (seen.domain_path == seen.path) return ", which";
+  const auto slash = seen.path.rfind('/');
+  const bool is_parent =
+      slash != std::string::npos && seen.path.substr(0, slash) == seen.domain_path;
+  return is_parent ? ": its parent cgroup" : ": " + logfmt_value(seen.domain_path);
+}
+
 }  // namespace
 
 std::string decision_sentence(const Record& record) {
@@ -190,7 +199,7 @@ std::string oom_kill_sentence(const Record& record) {
                                  logfmt_value(comm_text(seen.comm)), seen.victim.pid);
   if (!seen.path.empty()) text += " in " + logfmt_value(seen.path);
   if (seen.constraint == Constraint::memcg && !seen.domain_path.empty()) {
-    text += ": " + logfmt_value(seen.domain_path) + " was at its limit";
+    text += limited_clause(seen) + " was at its limit";
     if (seen.domain_limit) text += " of " + amount_text(seen.domain_limit->count);
   } else if (seen.constraint == Constraint::none) {
     text += ": the node was out of memory";

@@ -126,6 +126,8 @@ TEST_F(NodeReportBuilderTest, ReportsWhatTheRebalancerReads) {
   EXPECT_FALSE(read.pods[1].growth) << "it was not on the ranking before";
   EXPECT_THAT(report, HasSubstr(R"("ownerReferences":[{"apiVersion":"v1","kind":"Node",)"
                                 R"("name":"here","uid":"node-uid"}])"));
+  EXPECT_THAT(report, HasSubstr(R"("annotations":{"forestall.dev/working-set":"700Mi"})"))
+      << "as kubectl prints it";
 }
 
 // API servers of 1.20 refuse a report with an empty object.
@@ -137,6 +139,7 @@ TEST_F(NodeReportBuilderTest, HasNoMemoryIfNothingOfItIsKnown) {
   const std::string report = build();
   EXPECT_THAT(report, HasSubstr("lastHour"));
   EXPECT_THAT(report, Not(HasSubstr(R"("memory":)")));
+  EXPECT_THAT(report, Not(HasSubstr("annotations")));
 }
 
 TEST_F(NodeReportBuilderTest, ReportsPressureThatIsReached) {

@@ -155,7 +155,7 @@ class ReportTests(ClusterCase):
         self.assertGreater(value(status["memory"]["usage"]), 200 << 20)
         self.assertGreater(value(status["memory"]["workingSet"]), 200 << 20)
         self.assertEqual(["memory.available"], [each["signal"] for each in status["thresholds"]])
-        self.assertIn(NODE, fixture.lab.kubectl("get", "nodereports"))
+        self.assertRegex(fixture.lab.kubectl("get", "nodereports"), NODE + r" +[0-9.]+[MG]i ")
         report("size of the report", f"{len(json.dumps(found))} bytes")
 
     def test_e_a_node_without_an_agent_is_unguarded(self) -> None:

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cluster/cluster_event.h"
+#include "exports/amount_text.h"
 #include "text/json_writer.h"
 
 namespace forestall::cluster {
@@ -250,6 +251,14 @@ std::string NodeReportBuilder::written(const std::optional<StallReading>& stalls
   out.key("metadata");
   out.begin_object();
   out.member("name", node_);
+  // The column of `kubectl get`: a printer column cannot convert bytes. It is an annotation because
+  // an API server with an older CRD refuses a report with a field that its CRD does not have.
+  if (working_set_) {
+    out.key("annotations");
+    out.begin_object();
+    out.member("forestall.dev/working-set", exports::amount_text(*working_set_));
+    out.end_object();
+  }
   // The report is deleted with the node.
   out.key("ownerReferences");
   out.begin_list();

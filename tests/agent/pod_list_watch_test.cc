@@ -137,6 +137,26 @@ TEST_F(PodListWatchTest, AListOfTheFutureBecomesStaleInTime) {
   EXPECT_EQ(watch_->state().written, written);
 }
 
+// By the wall clock it would be new again.
+TEST_F(PodListWatchTest, AListKeepsItsAgeIfOnlyItsAttributesChange) {
+  std::filesystem::last_write_time(
+      path_, std::filesystem::file_time_type::clock::now() + std::chrono::hours(5));
+  watch_->follow(path_, kMaxAge, {});
+  EXPECT_EQ(next(), "a");
+  ASSERT_TRUE(
+      wait_state([](const daemon::PodListState& state) { return state.written.has_value(); }));
+  const auto written = watch_->state().written;
+  watch_->follow(path_, kMaxAge, {});  // so that the next reading is offered
+  ASSERT_EQ(::chmod(path_.c_str(), 0600), 0);
+  EXPECT_EQ(next(), "a") << "it was read again";
+  const auto is_stale = [&](const daemon::PodListState& state) {
+    watch_->follow(path_, Duration(1), {});
+    return state.stale;
+  };
+  EXPECT_TRUE(wait_state(is_stale));
+  EXPECT_EQ(watch_->state().written, written);
+}
+
 TEST_F(PodListWatchTest, AReloadChangesTheAgeAtWhichAListIsStale) {
   std::filesystem::last_write_time(
       path_, std::filesystem::file_time_type::clock::now() - kMaxAge - std::chrono::seconds(5));

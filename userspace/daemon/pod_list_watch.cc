@@ -30,12 +30,17 @@ constexpr Duration kCheckInterval = seconds(30);
 constexpr std::uint32_t kEvents = IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_DELETE |
                                   IN_DELETE_SELF | IN_MOVE_SELF | IN_ATTRIB;
 
-bool same_file(const struct stat& a, const struct stat& b) {
-  const auto is = [](const timespec& left, const timespec& right) {
-    return left.tv_sec == right.tv_sec && left.tv_nsec == right.tv_nsec;
-  };
+bool same_time(const timespec& a, const timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+bool same_contents(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
-         is(a.st_mtim, b.st_mtim) && is(a.st_ctim, b.st_ctim);
+         same_time(a.st_mtim, b.st_mtim);
+}
+
+bool same_file(const struct stat& a, const struct stat& b) {
+  return same_contents(a, b) && same_time(a.st_ctim, b.st_ctim);
 }
 
 bool same_pods(const KnownPods& a, const KnownPods& b) {
@@ -43,7 +48,7 @@ bool same_pods(const KnownPods& a, const KnownPods& b) {
                             [](const auto& left, const auto& right) { return *left == *right; });
 }
 
-// The clock may be set later, and may have been set back since the file was written.
+// By the wall clock, which may have been set since the file was written.
 MonotonicTime time_of_write(const struct stat& status) {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
@@ -155,8 +160,9 @@ void PodListWatch::watch_directory(const std::string& path) {
 }
 
 void PodListWatch::read(const std::string& path, const struct stat& status) {
+  // From then on the age counts by time that passed, whatever happens to the clock.
+  if (!read_ || !same_contents(*read_, status)) written_ = time_of_write(status);
   read_ = status;
-  written_ = time_of_write(status);
   auto pods = intake::read_pod_file(path, intake::FileTrust::required);
   if (!pods) return note_problem(path, pods.error().text());
   offer(path, std::move(*pods));

@@ -80,11 +80,13 @@ FeatureReport use_real_time(const FeatureSet& disabled) {
 
 namespace {
 
-// If the kernel refuses, it refuses the loop too, so no priority inversion is possible.
+// If the kernel refuses, it refuses the loop too, which then has nice -20. If that is refused as
+// well, the loop has no other priority either.
 void try_real_time(int priority) {
   sched_param wanted{};
   wanted.sched_priority = priority;
-  sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted);
+  if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted) == 0) return;
+  static_cast<void>(setpriority(PRIO_PROCESS, 0, kHighestNice));
 }
 
 }  // namespace

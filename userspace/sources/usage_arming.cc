@@ -46,7 +46,11 @@ void UsageArming::run() {
     auto event = kernel::register_usage_event(*request.files, request.line);
     lock.lock();
     answers_.push_back({request.cgroup, request.early, request.line, std::move(event)});
+    lock.unlock();
+    // The loop takes this CPU when it wakes, and would then wait for a lock of this thread. Without
+    // real-time priority that takes as long as the other work of the machine allows.
     ::eventfd_write(done_, 1);
+    lock.lock();
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exports/loop_work.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -11,6 +12,7 @@ namespace forestall::exports {
 namespace {
 
 using std::chrono::milliseconds;
+using ::testing::HasSubstr;
 
 class LoopWorkTest : public ::testing::Test {
  protected:
@@ -43,6 +45,21 @@ TEST_F(LoopWorkTest, AStretchIsTheSumOfItsWork) {
   EXPECT_EQ(tally.summary(LoopWork::observe).longest, milliseconds(2));
   EXPECT_EQ(tally.summary(LoopWork::kill).total, milliseconds(3));
   EXPECT_EQ(tally.summary(LoopWork::rank).total, Duration::zero());
+}
+
+TEST_F(LoopWorkTest, ALongStretchIsLoggedWithItsMainWork) {
+  EXPECT_FALSE(long_stretch_line(tally.end())) << "outside of a stretch";
+  tally.begin(clock.now());
+  clock.advance(milliseconds(1));
+  work(LoopWork::arm, milliseconds(370));
+  work(LoopWork::kill, milliseconds(1));
+  const auto line = long_stretch_line(tally.end());
+  ASSERT_TRUE(line);
+  EXPECT_THAT(line->text(), HasSubstr("event=long-stretch took_us=372000.0 most=arm "
+                                      "most_us=370000.0"));
+  tally.begin(clock.now());
+  work(LoopWork::arm, milliseconds(99));
+  EXPECT_FALSE(long_stretch_line(tally.end()));
 }
 
 TEST_F(LoopWorkTest, AnInnerKindCountsForItselfOnly) {

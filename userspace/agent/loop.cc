@@ -73,7 +73,10 @@ int set_timer(Running& running) {
   const auto due = std::max<std::int64_t>(to_ns(next), 1000);
   sd_event_source_set_time(running.timer.get(), static_cast<std::uint64_t>(due) / 1000);
   const int code = sd_event_source_set_enabled(running.timer.get(), SD_EVENT_ONESHOT);
-  running.parts.counts->work.end();
+  const auto stretch = running.parts.counts->work.end();
+  if (const auto line = exports::long_stretch_line(stretch)) {
+    running.parts.log.write(exports::LogLevel::warning, *line);
+  }
   return code;
 }
 

@@ -50,13 +50,18 @@ LoopWork LoopWorkTally::turn_to(LoopWork work) {
   return std::exchange(work_, work);
 }
 
-void LoopWorkTally::end() {
-  if (!works_) return;
+LoopWorkTally::Stretch LoopWorkTally::end() {
+  if (!works_) return {};
   spent_[static_cast<std::size_t>(work_)] += clock_.now() - since_;
   works_ = false;
-  Duration stretch{0};
-  for (const Duration spent : spent_) stretch += spent;
-  const bool longest = stretch.count() > longest_ns_;
+  Stretch stretch;
+  for (std::size_t i = 0; i < kLoopWorkCount; ++i) {
+    stretch.length += spent_[i];
+    if (spent_[i] <= stretch.of_most) continue;
+    stretch.most = static_cast<LoopWork>(i);
+    stretch.of_most = spent_[i];
+  }
+  const bool longest = stretch.length.count() > longest_ns_;
   for (std::size_t i = 0; i < kLoopWorkCount; ++i) {
     const std::int64_t ns = spent_[i].count();
     // Only this thread writes.
@@ -64,14 +69,25 @@ void LoopWorkTally::end() {
     if (ns > counts_[i].longest_ns) counts_[i].longest_ns = ns;
     if (longest) counts_[i].in_longest_ns = ns;
   }
-  if (longest) longest_ns_ = stretch.count();
+  if (longest) longest_ns_ = stretch.length.count();
   stretches_ = stretches_ + 1;
+  return stretch;
 }
 
 LoopWorkTally::Summary LoopWorkTally::summary(LoopWork work) const {
   const Counts& counts = counts_[static_cast<std::size_t>(work)];
   return {Duration(counts.longest_ns.load()), Duration(counts.in_longest_ns.load()),
           Duration(counts.total_ns.load())};
+}
+
+std::optional<LogLine> long_stretch_line(const LoopWorkTally::Stretch& stretch) {
+  if (stretch.length < LoopWorkTally::kLongStretch) return std::nullopt;
+  LogLine line("long-stretch");
+  line.field("took_us", stretch.length)
+      .field("most", to_string(stretch.most))
+      .field("most_us", stretch.of_most)
+      .field("effect", "no crossing was evaluated meanwhile");
+  return line;
 }
 
 }  // namespace forestall::exports

@@ -11,9 +11,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "base/clock.h"
+#include "exports/log_line.h"
 
 namespace forestall::exports {
 
@@ -46,6 +48,15 @@ class LoopWorkTally {
     Duration total{0};
   };
 
+  struct Stretch {
+    Duration length{0};
+    LoopWork most = LoopWork::other;  // on which the thread spent the most time
+    Duration of_most{0};
+  };
+  // From which length on a stretch is logged. The longest of a healthy agent take a few
+  // milliseconds, and the watchdog waits for 250.
+  static constexpr Duration kLongStretch = std::chrono::milliseconds(100);
+
   LoopWorkTally();
   // `clock` outlives it.
   explicit LoopWorkTally(const Clock& clock) : clock_(clock) {}
@@ -54,8 +65,8 @@ class LoopWorkTally {
 
   // A stretch begins `now`, with work of no other kind.
   void begin(MonotonicTime now);
-  // The thread returns to its event loop.
-  void end();
+  // The thread returns to its event loop. What it did since begin().
+  Stretch end();
 
   // Work of one kind until it is destroyed. An inner one counts for its own kind only. Does nothing
   // outside of a stretch.
@@ -98,6 +109,9 @@ class LoopWorkTally {
   std::atomic<std::int64_t> longest_ns_{0};
   std::array<Counts, kLoopWorkCount> counts_;
 };
+
+// What to log of a stretch; nothing: it was not long.
+[[nodiscard]] std::optional<LogLine> long_stretch_line(const LoopWorkTally::Stretch& stretch);
 
 using LoopWorkScope = LoopWorkTally::Scope;
 

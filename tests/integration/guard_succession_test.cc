@@ -11,8 +11,8 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,6 +28,7 @@
 #include "scratch_bpffs.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
+#include "watched_store.h"
 
 namespace forestall::test::guard_succession_test {
 namespace {
@@ -119,6 +120,14 @@ class GuardSuccession : public ::testing::Test {
     return true;
   }
 
+  // The turn of the guards in the directory.
+  kernel::MappedArray<abi_guard_turn> turn() {
+    const UniqueFd fd(bpf_obj_get((bpffs_.pins() + "/guard-turn").c_str()));
+    auto turn = kernel::MappedArray<abi_guard_turn>::map(fd.get(), 1, "guard_turn");
+    if (!turn) throw std::runtime_error(turn.error().text());
+    return std::move(*turn);
+  }
+
   struct Kills {
     std::vector<abi_guard_report> own;
     std::vector<abi_guard_report> former;
@@ -133,9 +142,9 @@ class GuardSuccession : public ::testing::Test {
     guard.drain(into(kills.own), into(kills.former));
     return kills;
   }
-  static bool take_over(GuardPrograms& guard) {
+  static bool take_over(GuardPrograms& guard, std::optional<MonotonicTime> at = {}) {
     const MonotonicTime give_up = SystemClock().now() + kPatience;
-    while (!guard.take_over(SystemClock().now())) {
+    while (!guard.take_over(at.value_or(SystemClock().now()))) {
       if (SystemClock().now() > give_up) return false;
     }
     return true;
@@ -181,7 +190,9 @@ TEST_F(GuardSuccession, ActsAfterItsProcessAndReportsToTheNextGuard) {
   ASSERT_THAT(kills, SizeIs(1));
   EXPECT_EQ(kills[0].victim.tgid, pid);
   EXPECT_EQ(next->crossings(), 1U);
-  EXPECT_TRUE(take_over(*next));
+  const MonotonicTime crossed = from_ns(static_cast<std::int64_t>(kills[0].crossed_ns));
+  EXPECT_TRUE(take_over(*next, crossed));
+  EXPECT_FALSE(next->awaits_release(crossed)) << "the ladder waits for a kill with a report";
   EXPECT_FALSE(next->waits());
   EXPECT_TRUE(wait_former_ended(*next));
   EXPECT_THAT(bpffs_.names(), Contains(StartsWith("guard-2-")));
@@ -279,12 +290,10 @@ TEST_F(GuardSuccession, AnAgentWithoutAGuardEndsTheFormerOne) {
 TEST_F(GuardSuccession, TheGuardOfAnAgentThatRunsStays) {
   const auto guard = load();
   Child agent([] { return ::pause(); });
-  const UniqueFd fd(bpf_obj_get((bpffs_.pins() + "/guard-turn").c_str()));
-  const auto turn = kernel::MappedArray<abi_guard_turn>::map(fd.get(), 1, "guard_turn");
   const auto process = kernel::read_process_id(agent.pid());
-  ASSERT_TRUE(turn.ok() && process.ok());
-  turn->data()->agent = static_cast<__u32>(agent.pid());
-  turn->data()->agent_start = process->start_ticks;
+  ASSERT_TRUE(process.ok());
+  turn().data()->agent = static_cast<__u32>(agent.pid());
+  turn().data()->agent_start = process->start_ticks;
   const auto names = bpffs_.names();
   const auto dropped = kernel::drop_former_guards(*pins_);
   ASSERT_FALSE(dropped.ok());
@@ -305,14 +314,18 @@ TEST_F(GuardSuccession, ATurnOfAnotherLayoutIsRemovedUnread) {
   const UniqueFd clocks(bpf_map_create(BPF_MAP_TYPE_ARRAY, "guard_clocks", 4, 64, 1, nullptr));
   ASSERT_TRUE(clocks);
   ASSERT_EQ(bpf_obj_pin(clocks.get(), (bpffs_.pins() + "/guard-7-9-clocks").c_str()), 0);
+  const MonotonicTime began = SystemClock().now();
   const auto guard = load();
   EXPECT_FALSE(guard->waits());
+  EXPECT_TRUE(guard->awaits_release(began) ||
+              SystemClock().now() > began + kernel::GuardSuccession::kRelease);
   EXPECT_TRUE(guard->outlives_process()) << guard->store_problem();
   EXPECT_THAT(bpffs_.names(), ::testing::Not(Contains("guard-7-9-clocks")));
   EXPECT_THAT(bpffs_.names(), Contains(StartsWith("guard-8-")));
 }
 
-// The reports of another build are not read, because their layout is unknown.
+// The reports of another build are not read, because their layout is unknown. The crossing is known
+// all the same, and the memory of its victim is awaited.
 TEST_F(GuardSuccession, ReportsOfAnotherLayoutAreNotRead) {
   Hog leak(scratch_, add("leak"), mib(8));
   {
@@ -331,34 +344,16 @@ TEST_F(GuardSuccession, ReportsOfAnotherLayoutAreNotRead) {
   EXPECT_THAT(next->store_problem(), HasSubstr("reports of layout 999, this agent reads 1"));
   EXPECT_THAT(kills_of(*next).former, IsEmpty());
   EXPECT_EQ(next->crossings(), 1U);
-  EXPECT_TRUE(take_over(*next));
+  const MonotonicTime crossed = from_ns(static_cast<std::int64_t>(turn().data()->crossed_ns));
+  const MonotonicTime back = crossed + kernel::GuardSuccession::kRelease;
+  EXPECT_TRUE(take_over(*next, crossed));
+  EXPECT_EQ(next->held_until(), back);
+  EXPECT_THAT(next->hold_reason(), HasSubstr("no report of it"));
+  EXPECT_TRUE(next->awaits_release(back - Duration(1)));
+  EXPECT_FALSE(next->awaits_release(back));
+  next->check_hold(back);
+  EXPECT_FALSE(next->held_until());
 }
-
-// Keeps in a directory of pins, and notes what is dropped by the test's own thread.
-class WatchedStore final : public kernel::GuardStore {
- public:
-  explicit WatchedStore(PinDirectory& pins) : pins_(pins) {}
-  void refuse(const std::string& part) { refused_ = part; }
-  [[nodiscard]] int dropped_here() const { return dropped_here_; }
-
-  Result<std::vector<kernel::KeptObject>> kept() override { return pins_.kept(); }
-  Result<void> keep(const std::string& name, int fd) override {
-    if (!refused_.empty() && name.ends_with(refused_)) return error("no room for " + name);
-    return pins_.keep(name, fd);
-  }
-  Result<void> drop(const std::string& name) override {
-    if (std::this_thread::get_id() == test_) ++dropped_here_;
-    return pins_.drop(name);
-  }
-  Result<std::vector<std::string>> names() const override { return pins_.names(); }
-  UniqueFd turn() const override { return pins_.turn(); }
-
- private:
-  PinDirectory& pins_;
-  std::string refused_;
-  const std::thread::id test_ = std::this_thread::get_id();
-  int dropped_here_ = 0;
-};
 
 // To close a link the kernel may wait for a grace period.
 TEST_F(GuardSuccession, AnotherThreadEndsTheFormerGuard) {
@@ -388,10 +383,7 @@ TEST_F(GuardSuccession, AGuardThatIsKeptInPartIsNotKept) {
 // The exchange ends a kill whose victim does not run. Its bit must not delay a later exchange.
 TEST_F(GuardSuccession, AKillThatWasEndedDelaysNoLaterExchange) {
   auto former = load();
-  const UniqueFd fd(bpf_obj_get((bpffs_.pins() + "/guard-turn").c_str()));
-  const auto turn = kernel::MappedArray<abi_guard_turn>::map(fd.get(), 1, "guard_turn");
-  ASSERT_TRUE(turn.ok()) << turn.error().text();
-  turn->data()->busy[1] = 1;
+  turn().data()->busy[1] = 1;
   auto next = load();
   const MonotonicTime now = SystemClock().now();
   EXPECT_FALSE(next->take_over(now));

@@ -152,12 +152,14 @@ bool GuardController::take_over(MonotonicTime now) {
   exports::LogLine line("guard");
   line.field("what", "took-over");
   if (!parts_.guard.store_problem().empty()) line.field("problem", parts_.guard.store_problem());
+  if (parts_.guard.awaits_release(now)) line.field("waits", parts_.guard.hold_reason());
   parts_.log.write(exports::LogLevel::info, line);
   return true;
 }
 
 bool GuardController::claim() {
-  return take_over(parts_.clock.now()) && standing_.claim();
+  const MonotonicTime now = parts_.clock.now();
+  return take_over(now) && !parts_.guard.awaits_release(now) && standing_.claim();
 }
 
 void GuardController::leave() {

@@ -60,7 +60,7 @@ class LoopGuard {
   // The loop is about to kill for a threshold: the guard's list for a stopped loop is withdrawn.
   // False: it has fired, and its report is to be taken first.
   [[nodiscard]] virtual bool claim() { return true; }
-  // A former guard has the turn: only claim() ends it.
+  // A former guard has the turn, which only claim() ends, or the memory of its kill is awaited.
   [[nodiscard]] virtual bool waits() const { return false; }
   // The pre-ranked list is new: if there is a guard list, an evaluation is due at once.
   virtual void ranked() {}
@@ -108,7 +108,9 @@ class GuardController final : public LoopGuard {
   void evaluated(const Config& config, const Record& record, const VictimCache& victim_cache,
                  const GrowthWatch& growth) override;
   [[nodiscard]] bool claim() override;
-  [[nodiscard]] bool waits() const override { return parts_.guard.waits(); }
+  [[nodiscard]] bool waits() const override {
+    return parts_.guard.waits() || parts_.guard.awaits_release(parts_.clock.now());
+  }
   void ranked() override;
   void protect(const std::shared_ptr<const actuators::ProtectedGroups>& groups) override;
   void disarm() override;

@@ -79,9 +79,8 @@ Result<void> GuardPrograms::Loaded::open_rings() {
     return 0;
   };
   const auto visit_former = [](void* self, void* record, std::size_t size) {
-    const Visit* visits = static_cast<Loaded*>(self)->visit_former_;
-    if (size >= sizeof(abi_guard_report) && visits != nullptr && *visits) {
-      (*visits)(*static_cast<const abi_guard_report*>(record));
+    if (size >= sizeof(abi_guard_report)) {
+      static_cast<Loaded*>(self)->note_former(*static_cast<const abi_guard_report*>(record));
     }
     return 0;
   };
@@ -108,7 +107,13 @@ Result<void> GuardPrograms::Loaded::keep() {
   for (const auto& [name, link] : hooks) {
     if (link != nullptr) objects.push_back({name, bpf_link__fd(link)});
   }
-  return succession.begin(bpf_map__fd(maps.guard_turn), objects);
+  TRY(succession.begin(bpf_map__fd(maps.guard_turn), objects));
+  if (!succession.waits()) await_former_release(SystemClock().now());
+  return {};
+}
+
+void GuardPrograms::Loaded::await_former_release(MonotonicTime now) {
+  if (const auto due = succession.release_due(now)) hold.await_release(*due);
 }
 
 // ---- clocks ----
@@ -311,9 +316,11 @@ void GuardPrograms::Loaded::note_expiry() {
   succession.set_expiry(until == MonotonicTime() ? std::nullopt : std::optional(until));
 }
 
-// Clocks that had no list to wait for have stopped.
+// Held back before it has the turn, so that no list of this guard fires in between. Clocks that had
+// no list to wait for have stopped.
 bool GuardPrograms::Loaded::take_over(MonotonicTime now) {
   if (!succession.waits()) return true;
+  if (!succession.has_unread_reports()) await_former_release(now);
   if (!succession.take_over(now)) return false;
   if (armed()) start_stopped_clocks();
   return true;
@@ -364,6 +371,11 @@ void GuardPrograms::Loaded::note(const abi_guard_report& report) {
     if (report.slot < slots_.size()) slots_[report.slot].firings_read = report.firings;
   }
   if (visit_ != nullptr && *visit_) (*visit_)(report);
+}
+
+void GuardPrograms::Loaded::note_former(const abi_guard_report& report) {
+  succession.note_report(from_ns(static_cast<std::int64_t>(report.crossed_ns)));
+  if (visit_former_ != nullptr && *visit_former_) (*visit_former_)(report);
 }
 
 void GuardPrograms::Loaded::drain(const Visit& visit, const Visit& visit_former) {
@@ -511,6 +523,10 @@ std::optional<MonotonicTime> GuardPrograms::hold_check_due() const {
 
 void GuardPrograms::check_hold(MonotonicTime now) {
   loaded_->hold.refresh(now);
+}
+
+bool GuardPrograms::awaits_release(MonotonicTime now) const {
+  return loaded_->hold.awaits_release(now);
 }
 
 bool GuardPrograms::waits() const {

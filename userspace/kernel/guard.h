@@ -139,7 +139,8 @@ class GuardPrograms {
   [[nodiscard]] bool outlives_process() const;
   // Why it does not although there is a store, or what could not be kept or removed; empty: none.
   [[nodiscard]] const std::string& store_problem() const;
-  // No list fires before: another guard is in force that this one cannot end (guard_hold.h).
+  // No list fires before (guard_hold.h): another guard is in force that this one cannot end, or
+  // awaits_release().
   [[nodiscard]] std::optional<MonotonicTime> held_until() const;
   // Why, for people; empty: it was not held back.
   [[nodiscard]] const std::string& hold_reason() const;
@@ -147,6 +148,9 @@ class GuardPrograms {
   [[nodiscard]] std::optional<MonotonicTime> hold_check_due() const;
   // Ends the hold if the other guard is gone. arm() and stand() do this, too.
   void check_hold(MonotonicTime now);
+  // Whether a former guard may have killed a workload without a report that this agent has, and its
+  // memory may not be back. A further kill has to wait.
+  [[nodiscard]] bool awaits_release(MonotonicTime now) const;
   // Whether a former guard is still in force. Until take_over() no list of this guard fires.
   [[nodiscard]] bool waits() const;
   // Ends the former guard; the lists in force fire from then on. False: it has fired, and its

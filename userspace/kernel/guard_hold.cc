@@ -65,23 +65,34 @@ std::optional<MonotonicTime> GuardHold::others_until(MonotonicTime now) {
   return until;
 }
 
-void GuardHold::hold(std::optional<MonotonicTime> until) {
-  until_ = until;
-  const auto ns = until ? static_cast<__u64>(std::max<std::int64_t>(to_ns(*until), 0)) : 0;
+void GuardHold::hold(std::optional<MonotonicTime> others, MonotonicTime now) {
+  until_ = others;
+  if (awaits_release(now)) until_ = std::max(others.value_or(release_due_), release_due_);
+  const auto ns = until_ ? static_cast<__u64>(std::max<std::int64_t>(to_ns(*until_), 0)) : 0;
   __atomic_store_n(&object_.bss->held_until, ns, __ATOMIC_SEQ_CST);
 }
 
 void GuardHold::begin(MonotonicTime now) {
   began_ = checked_ = now;
-  hold(others_until(now));
+  hold(others_until(now), now);
+}
+
+void GuardHold::await_release(MonotonicTime until) {
+  release_due_ = std::max(release_due_, until);
+  if (!until_) {
+    reason_ =
+        "a former guard may have killed a workload, and this agent has no report of it: no "
+        "list of this guard fires while that memory is awaited";
+  }
+  hold(until_, MonotonicTime());
 }
 
 void GuardHold::refresh(MonotonicTime now) {
   if (!until_) return;
-  if (*until_ <= now) return hold(std::nullopt);
+  if (*until_ <= now) return hold(std::nullopt, now);
   if (now - checked_ < kRecheck) return;
   checked_ = now;
-  hold(others_until(now));
+  hold(others_until(now), now);
 }
 
 std::optional<MonotonicTime> GuardHold::check_due() const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds a guard back while another one is in force that it can neither take over nor end: the place
 // that keeps it was refused, is another one now, or could not be read. Both would fire for one
-// crossing.
+// crossing. Also while the memory of a former guard's kill is awaited.
 #pragma once
 
 #include "bpf/abi/guard.h"
@@ -28,23 +28,28 @@ class GuardHold {
   void begin(MonotonicTime now);
   // Ends the hold early if the others are gone.
   void refresh(MonotonicTime now);
+  // A former guard may have killed a workload whose memory is awaited until then.
+  void await_release(MonotonicTime until);
   // When refresh() checks again; nullopt: there is no hold.
   [[nodiscard]] std::optional<MonotonicTime> check_due() const;
 
   // No list fires before; nullopt: they may.
   [[nodiscard]] std::optional<MonotonicTime> until() const { return until_; }
+  // Whether memory is awaited.
+  [[nodiscard]] bool awaits_release(MonotonicTime now) const { return now < release_due_; }
   // Why, for people; empty: it was not held back.
   [[nodiscard]] const std::string& reason() const { return reason_; }
 
  private:
   [[nodiscard]] std::optional<MonotonicTime> others_until(MonotonicTime now);
   [[nodiscard]] Result<void> find_others();
-  void hold(std::optional<MonotonicTime> until);
+  void hold(std::optional<MonotonicTime> others, MonotonicTime now);
 
   forestall_guard& object_;
   MonotonicTime began_;
   MonotonicTime checked_;
   std::optional<MonotonicTime> until_;
+  MonotonicTime release_due_;
   std::string reason_;
 };
 

@@ -64,6 +64,7 @@ class GuardPrograms::Loaded {
 
   Result<void> attach();
   Result<void> keep();
+  void await_former_release(MonotonicTime now);
   Result<void> open_rings();
   [[nodiscard]] std::optional<std::size_t> take_slot(const GuardList& list);
   [[nodiscard]] bool resolve(int fd, CgroupId cgroup, std::size_t slot) const;
@@ -72,6 +73,7 @@ class GuardPrograms::Loaded {
   void release(std::size_t slot);
   void note_expiry();
   void note(const abi_guard_report& report);
+  void note_former(const abi_guard_report& report);
   [[nodiscard]] bool runs(std::size_t cpu) const;
   void start_clocks();
   void visit_cpus(bool every_clock);

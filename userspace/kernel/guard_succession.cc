@@ -79,6 +79,7 @@ GuardSuccession GuardSuccession::find(GuardStore* store) {
   }
   // It is that of a build whose guards this one cannot follow: they end before this one begins.
   found.drop_former();
+  found.lost_turn_ = SystemClock().now();
   found.drop(std::string(kTurnObject));
   found.former_turn_.reset();
   return found;
@@ -210,6 +211,7 @@ bool GuardSuccession::take_over(MonotonicTime now) {
   const std::uint64_t busy = __atomic_load_n(&turn.busy[holder_of(word) % 2], __ATOMIC_SEQ_CST);
   if (busy != 0) {
     if (!busy_since_) busy_since_ = now;
+    busy_seen_ = now;
     if (now - *busy_since_ < kBusyMax) return false;
   } else {
     busy_since_.reset();
@@ -223,6 +225,18 @@ bool GuardSuccession::take_over(MonotonicTime now) {
   note_holder();
   static_cast<void>(ends_->start());  // it is idle
   return true;
+}
+
+// A program writes the time of its crossing before its kill is over. Before Linux 6.13 the kill may
+// come long after that; then this agent has seen it under way.
+std::optional<MonotonicTime> GuardSuccession::release_due(MonotonicTime now) const {
+  MonotonicTime killed = lost_turn_.value_or(MonotonicTime());
+  const auto ns = turn_ ? __atomic_load_n(&turn_->data()->crossed_ns, __ATOMIC_SEQ_CST) : 0;
+  const MonotonicTime crossed = from_ns(static_cast<std::int64_t>(ns));
+  if (crossed > reported_) killed = std::max({killed, crossed, busy_seen_});
+  // What is shared may be damaged: no longer than from now.
+  const MonotonicTime due = std::min(killed, now) + kRelease;
+  return due > now ? std::optional(due) : std::nullopt;
 }
 
 // On the thread of its own: nothing else uses the store and the objects from the exchange on.

@@ -12,7 +12,7 @@ namespace forestall::agent {
 
 class GuardWithAKill final : public LoopGuard {
  public:
-  [[nodiscard]] std::vector<KillRequest> take_kills() override {
+  [[nodiscard]] std::vector<KillRequest> take_kills(const Config& /*config*/) override {
     if (!kill) return {};
     std::vector<KillRequest> taken{std::move(*kill)};
     kill.reset();

@@ -190,7 +190,7 @@ void Core::hooks_ready() {
 
 void Core::guard_ready() {
   const MonotonicTime woken = parts_.clock.now();
-  kills_.take_guard_kills();
+  kills_.take_guard_kills(config_);
   round_.run(Wake{WakeSource::guard, woken, {}, {}});
 }
 

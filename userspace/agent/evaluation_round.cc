@@ -45,10 +45,10 @@ void EvaluationRound::decide_all(const Wake& wake, MonotonicTime woken) {
 // True when a kill was begun.
 bool EvaluationRound::decide(const Wake& wake, MonotonicTime woken) {
   Record record = evaluate(wake, woken);
-  parts_.agent.guard.decided(parts_.config, record);
   const bool kills = record.decision.action == Action::kill;
   const bool signalled = kills && signal(record.decision);
   // What follows happens while the victims are dying already.
+  parts_.agent.guard.decided(record);
   record.wall_time_ns = wall_time_ns();
   note_crossings(record);
   if (kills && !signalled) {

@@ -50,6 +50,16 @@ Bytes usage_at_kill(const abi_guard_report& report) {
   return bytes(report.workload_usage != 0 ? report.workload_usage : report.victim.expected);
 }
 
+// A copy without what grows with the number of workloads.
+Record without_workloads(Record& record) {
+  auto workloads = std::exchange(record.observation.workloads, std::nullopt);
+  auto considered = std::exchange(record.decision.considered, {});
+  Record copy = record;
+  record.observation.workloads = std::move(workloads);
+  record.decision.considered = std::move(considered);
+  return copy;
+}
+
 bool same_kills(const std::vector<KillProgress>& a, const std::vector<KillProgress>& b) {
   return std::ranges::equal(a, b, [](const KillProgress& one, const KillProgress& other) {
     return one.cgroup == other.cgroup && one.state == other.state;
@@ -58,7 +68,7 @@ bool same_kills(const std::vector<KillProgress>& a, const std::vector<KillProgre
 
 }  // namespace
 
-void GuardController::decided(const Config& config, const Record& record) {
+void GuardController::decided(Record& record) {
   if (!follows_) return;
   const MonotonicTime now = parts_.clock.now();
   note_former_end(now);
@@ -66,7 +76,7 @@ void GuardController::decided(const Config& config, const Record& record) {
     follows_ = false;
     evaluated_.reset();
   } else {
-    evaluated_ = Evaluated{config, record};
+    evaluated_ = without_workloads(record);
   }
 }
 
@@ -445,27 +455,43 @@ std::optional<KillRequest> GuardController::request_of(const abi_guard_report& r
   return request;
 }
 
-// The former agent's list is not known: its workload is searched among those of now.
-std::optional<KillRequest> GuardController::former_request_of(const abi_guard_report& report) {
-  if (!evaluated_) return std::nullopt;
-  const auto& [config, record] = *evaluated_;
-  policy::StandingSubject subject;
-  subject.cgroup = CgroupId{report.cgroup};
-  subject.path = "/";
-  for (const Evidence& evidence : record.decision.evidence) {
-    if (evidence.cgroup != subject.cgroup || !has_usage_line(evidence.threshold.signal)) continue;
-    subject.signal = evidence.threshold.signal;
-    if (subject.cgroup != CgroupId{}) subject.path = evidence.subject;
+// The former agent's list is not known. The record has the victim alone: no other workload is read
+// while memory is short.
+std::vector<Candidate> GuardController::candidates_of_former(const Config& config,
+                                                             const policy::StandingSubject& subject,
+                                                             CgroupId victim) const {
+  const auto known = parts_.observer.workloads();
+  const auto found = std::ranges::find(known, victim, &Workload::cgroup);
+  if (found == known.end()) return {};
+  const std::string path = (*found)->path;
+  Observation observation = evaluated_->observation;
+  parts_.observer.add_workloads(observation, path, sources::kUnscored);
+  auto candidates = policy::standing_order(config, subject, observation).considered;
+  std::erase_if(candidates, [&](const Candidate& candidate) {
+    return candidate.sample.workload.cgroup != victim;
+  });
+  return candidates;
+}
+
+std::optional<KillRequest> GuardController::former_request_of(const Config& config,
+                                                              const abi_guard_report& report) {
+  std::optional<KillRequest> request;
+  if (evaluated_) {
+    policy::StandingSubject subject;
+    subject.cgroup = CgroupId{report.cgroup};
+    subject.path = "/";
+    for (const Evidence& evidence : evaluated_->decision.evidence) {
+      if (evidence.cgroup != subject.cgroup || !has_usage_line(evidence.threshold.signal)) continue;
+      subject.signal = evidence.threshold.signal;
+      if (subject.cgroup != CgroupId{}) subject.path = evidence.subject;
+    }
+    policy::GuardOrder order;
+    order.cgroup = subject.cgroup;
+    order.path = subject.path;
+    order.signal = subject.signal;
+    order.considered = candidates_of_former(config, subject, CgroupId{report.victim.cgroup});
+    request = request_of(report, {&order, &*evaluated_});
   }
-  Observation observation = record.observation;
-  observation.workloads.reset();
-  parts_.observer.add_workloads(observation, {});
-  policy::GuardOrder order;
-  order.cgroup = subject.cgroup;
-  order.path = subject.path;
-  order.signal = subject.signal;
-  order.considered = policy::standing_order(config, subject, observation).considered;
-  auto request = request_of(report, {&order, &record});
   if (!request) {
     parts_.log.write(
         exports::LogLevel::warning,
@@ -476,7 +502,7 @@ std::optional<KillRequest> GuardController::former_request_of(const abi_guard_re
   return request;
 }
 
-std::vector<KillRequest> GuardController::take_kills() {
+std::vector<KillRequest> GuardController::take_kills(const Config& config) {
   std::vector<KillRequest> kills;
   bool stood = false;
   const auto take = [&](const abi_guard_report& found, const auto& request_for) {
@@ -504,7 +530,7 @@ std::vector<KillRequest> GuardController::take_kills() {
       [&](const abi_guard_report& found) {
         report(found, nullptr, /*former=*/true);
         stood = true;
-        take(found, [&](const abi_guard_report& each) { return former_request_of(each); });
+        take(found, [&](const abi_guard_report& each) { return former_request_of(config, each); });
       });
   ranked();  // the lists were made without these kills
   if (stood) standing_.withdraw();

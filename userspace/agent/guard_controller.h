@@ -51,8 +51,9 @@ class LoopGuard {
   LoopGuard& operator=(const LoopGuard&) = delete;
   virtual ~LoopGuard() = default;
 
-  // An evaluation is about to be acted on. A kill by a former guard is recorded with it.
-  virtual void decided(const Config&, const Record&) {}
+  // An evaluation was acted on: what it kills is signalled. A kill by a former guard is recorded
+  // with it. The record is unchanged at the end.
+  virtual void decided(Record&) {}
   // After each evaluation that did not wait for another one's kill. Makes new lists when they are
   // due, or when kills began or ended; withdraws them when there is nothing to guard. Costs nothing
   // outside of the zone. `victim_cache` and `growth` are those of the evaluation.
@@ -82,7 +83,7 @@ class LoopGuard {
   [[nodiscard]] virtual int fd() const { return -1; }
   // Logs every report since the last call. Returns the kills, one for each workload; their usage is
   // that right before the first signal.
-  [[nodiscard]] virtual std::vector<KillRequest> take_kills() { return {}; }
+  [[nodiscard]] virtual std::vector<KillRequest> take_kills(const Config&) { return {}; }
 };
 
 class GuardController final : public LoopGuard {
@@ -104,7 +105,7 @@ class GuardController final : public LoopGuard {
         standing_({parts.guard, parts.tree, parts.observer, parts.clock, parts.log}, approval_),
         follows_(parts.guard.waits()) {}
 
-  void decided(const Config& config, const Record& record) override;
+  void decided(Record& record) override;
   void evaluated(const Config& config, const Record& record, const VictimCache& victim_cache,
                  const GrowthWatch& growth) override;
   [[nodiscard]] bool claim() override;
@@ -121,19 +122,13 @@ class GuardController final : public LoopGuard {
   }
   void prepare(const Config& config) override { standing_.work(config); }
   [[nodiscard]] int fd() const override { return parts_.guard.fd(); }
-  [[nodiscard]] std::vector<KillRequest> take_kills() override;
+  [[nodiscard]] std::vector<KillRequest> take_kills(const Config& config) override;
 
  private:
   // What one subject's list was made of.
   struct Kept {
     policy::GuardOrder order;
     std::vector<abi_guard_victim> victims;
-  };
-
-  // What the request for a kill of the former guard is made with.
-  struct Evaluated {
-    Config config;
-    Record record;
   };
 
   void make_lists(const Config& config, const Record& record, const VictimCache& victim_cache,
@@ -165,14 +160,19 @@ class GuardController final : public LoopGuard {
   [[nodiscard]] ListSource source_of(const abi_guard_report& report) const;
   [[nodiscard]] std::optional<KillRequest> request_of(const abi_guard_report& report,
                                                       const ListSource& source) const;
-  [[nodiscard]] std::optional<KillRequest> former_request_of(const abi_guard_report& report);
+  [[nodiscard]] std::vector<Candidate> candidates_of_former(const Config& config,
+                                                            const policy::StandingSubject& subject,
+                                                            CgroupId victim) const;
+  [[nodiscard]] std::optional<KillRequest> former_request_of(const Config& config,
+                                                             const abi_guard_report& report);
 
   const GuardParts parts_;
   GuardApproval approval_;
   StandingGuard standing_;
-  bool protects_ = true;                        // the programs have the protected groups
-  bool follows_;                                // a former guard is in force, or may have reports
-  std::optional<Evaluated> evaluated_;          // while that is so
+  bool protects_ = true;  // the programs have the protected groups
+  bool follows_;          // a former guard is in force, or may have reports
+  // The last evaluation while that is so, without workloads: for requests for its kills.
+  std::optional<Record> evaluated_;
   std::optional<MonotonicTime> followed_from_;  // the first evaluation
   std::optional<MonotonicTime> former_ended_;
   std::optional<MonotonicTime> take_over_due_;

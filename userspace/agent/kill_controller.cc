@@ -115,8 +115,8 @@ void KillController::take_watchdog_kill() {
   kills_.collect();
 }
 
-void KillController::take_guard_kills() {
-  std::vector<KillRequest> requests = parts_.guard.take_kills();
+void KillController::take_guard_kills(const Config& config) {
+  std::vector<KillRequest> requests = parts_.guard.take_kills(config);
   if (requests.empty()) return;
   // The watchdog's orders were made before these kills. If it acted already, the next evaluation
   // takes its kill.

@@ -63,7 +63,7 @@ class KillController {
   [[nodiscard]] bool repeat(Observation read, const WorkloadSample& victim);
   // Completes and records what the watchdog or the guard killed since the last call.
   void take_watchdog_kill();
-  void take_guard_kills();
+  void take_guard_kills(const Config& config);
   // The ladder's descriptor became readable, or its time came. Returns whether the state of a kill
   // changed.
   bool advance();

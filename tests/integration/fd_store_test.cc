@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "base/unique_fd.h"
@@ -30,6 +32,22 @@ TEST(FdStore, ADescriptorOfAnotherNameRefusesTheStore) {
   });
   ASSERT_TRUE(next.wait_exit());
   EXPECT_EQ(next.reap(), 0);
+}
+
+// From systemd 254 on. Without it what does not fit is refused silently.
+TEST(FdStore, ADescriptorBeyondTheLimitOfTheUnitIsRefused) {
+  DescriptorStore manager;
+  const UniqueFd map(bpf_map_create(BPF_MAP_TYPE_ARRAY, "other", 4, 64, 1, nullptr));
+  ::setenv("FDSTORE", "1", 1);
+  const auto store = kernel::FdStore::inherit();
+  ::unsetenv("FDSTORE");
+  EXPECT_EQ(store->room().max, 1U);
+  ASSERT_TRUE(store->keep("guard-turn", map.get()).ok());
+  EXPECT_TRUE(store->keep("guard-turn", map.get()).ok()) << "the same once more";
+  const auto refused = store->keep("guard-1-1-ring", map.get());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().text().find("FileDescriptorStoreMax=1"), std::string::npos);
+  EXPECT_EQ(kernel::FdStore::inherit()->room().max, std::nullopt);
 }
 
 // systemd passes systemd-oomd.service the socket of systemd-oomd.socket.

@@ -30,6 +30,8 @@ class WatchedStore final : public kernel::GuardStore {
     return pins_.drop(name);
   }
   Result<std::vector<std::string>> names() const override { return pins_.names(); }
+  kernel::StoreRoom room() const override { return pins_.room(); }
+  std::string place() const override { return pins_.place(); }
   UniqueFd turn() const override { return pins_.turn(); }
 
  private:

@@ -102,13 +102,26 @@ int active_state(sd_bus_message* message, FakeSystemd& systemd, const std::strin
   return 1;
 }
 
+int store_max(sd_bus_message* message, FakeSystemd& systemd) {
+  const auto max = systemd.units().store_max;
+  if (max) return sd_bus_reply_method_return(message, "v", "u", *max);
+  return sd_bus_reply_method_errorf(message, SD_BUS_ERROR_UNKNOWN_PROPERTY, "no such property");
+}
+
 // An alias of own.service is "alias.service".
 int property(sd_bus_message* message, FakeSystemd& systemd) {
   const char* interface = nullptr;
   const char* name = nullptr;
   char* raw = nullptr;
-  if (sd_bus_message_read(message, "ss", &interface, &name) < 0 ||
-      sd_bus_path_decode(sd_bus_message_get_path(message), kUnits, &raw) <= 0) {
+  if (sd_bus_message_read(message, "ss", &interface, &name) < 0) return -EINVAL;
+  if (std::string_view(name) == "Version") {
+    return sd_bus_reply_method_return(message, "v", "s", systemd.units().version.c_str());
+  }
+  if (std::string_view(name) == "LoadState") {
+    return sd_bus_reply_method_return(message, "v", "s", systemd.units().load_state.c_str());
+  }
+  if (std::string_view(name) == "FileDescriptorStoreMax") return store_max(message, systemd);
+  if (sd_bus_path_decode(sd_bus_message_get_path(message), kUnits, &raw) <= 0) {
     return -EINVAL;
   }
   std::string id(raw);

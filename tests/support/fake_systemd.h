@@ -2,6 +2,7 @@
 // Serves systemd's RestartUnit on a socket of its own, without a bus.
 #pragma once
 
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -24,6 +25,10 @@ struct FakeUnits {
   std::string unit = "";
   // Of the caller. Empty: it is in none; nothing: that is an error.
   std::optional<std::string> own = "";
+  std::string load_state = "loaded";  // of every unit
+  // Of every service. Nothing: a systemd without a descriptor store.
+  std::optional<std::uint32_t> store_max = std::nullopt;
+  std::string version = "252.38-1~deb12u1";
 };
 
 class FakeSystemd {

@@ -17,8 +17,10 @@
 #include "cli/companion_program.h"
 #include "cli/exit_code.h"
 #include "cli/host_capacity.h"
+#include "cli/kept_guard_advice.h"
 #include "cli/kubelet_comparison.h"
 #include "cli/managed_oom_advice.h"
+#include "clients/descriptor_store_limit.h"
 #include "clients/unit_restart.h"
 #include "kernel/bpf_counters.h"
 #include "kernel/bpf_host.h"
@@ -158,6 +160,13 @@ std::optional<std::string> guard_advice(const AdviceInput& subject) {
       "guard: this host supports it, and the configuration ({}) has it off; to use it, "
       "set guard: on.",
       config_origin(subject.options));
+}
+
+// Whether systemd keeps the guard of an agent in forestall.service.
+std::optional<std::string> service_guard_advice(const AdviceInput& subject) {
+  if (!subject.loaded || !subject.loaded->config.guard) return std::nullopt;
+  if (!clients::systemd_is_running()) return std::nullopt;
+  return kept_guard_advice(clients::read_descriptor_store_limit({}, "forestall.service"));
 }
 
 // What agents have pinned; without one that runs, the pins are left over.
@@ -325,8 +334,8 @@ v1::DoctorReport to_report(const Options& options, const agent::ProbedHost& host
   }
   for (std::string& sentence : advice(host)) report.add_advice(std::move(sentence));
   const AdviceInput subject = subject_of(options, host);
-  for (const auto advice_of : {guard_advice, pod_advice, backstop_advice, candidate_advice,
-                               memory_qos_advice, managed_oom_advice}) {
+  for (const auto advice_of : {guard_advice, service_guard_advice, pod_advice, backstop_advice,
+                               candidate_advice, memory_qos_advice, managed_oom_advice}) {
     if (auto sentence = advice_of(subject)) report.add_advice(std::move(*sentence));
   }
   for (std::string& sentence : pin_advice(options)) report.add_advice(std::move(sentence));

@@ -120,9 +120,16 @@ void print_unguarded(const v1::AgentStatus& status) {
              kNoCandidates, fmt::join(kWorkloadExample, "\n"));
 }
 
-void print_guard(const v1::EffectiveConfig& config) {
-  if (!config.guard()) return;
-  fmt::print("guard: on, for {} without the agent\n", span(config.guard_expiry_ns()));
+void print_guard(const v1::AgentStatus& status) {
+  if (!status.config().guard()) return;
+  fmt::print("guard: on, for {} without the agent\n", span(status.config().guard_expiry_ns()));
+  if (!status.has_kept_guard()) return;
+  const std::string reason = printable(status.kept_guard().reason());
+  switch (status.kept_guard().state()) {
+    case v1::KeptGuard::KEPT: fmt::print("guard: stays when the agent ends ({})\n", reason); return;
+    case v1::KeptGuard::NOT_KEPT: fmt::print("guard ENDS WITH THE AGENT: {}\n", reason); return;
+    default: fmt::print("guard: unknown whether it stays when the agent ends: {}\n", reason);
+  }
 }
 
 void print_head(const v1::AgentStatus& status) {
@@ -142,7 +149,7 @@ void print_head(const v1::AgentStatus& status) {
     if (left < 0) fmt::print("the next evaluation is overdue by {}\n", span(-left));
     if (left >= 0) fmt::print("the next evaluation is in {} at the latest\n", span(left));
   }
-  print_guard(status.config());
+  print_guard(status);
   print_pods(status);
   print_managed_oom(status);
   print_unguarded(status);

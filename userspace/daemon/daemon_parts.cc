@@ -121,6 +121,7 @@ void build_guard(DaemonParts& parts, agent::ProbedHost& host, const Config& conf
                                      .field("problem", host.guard->hold_reason())
                                      .field("for", *until - parts.clock.now()));
   }
+  parts.kept_guard = KeptGuard::of(*host.guard, host.guard_store.get(), log);
   parts.guard =
       std::make_unique<agent::GuardController>(agent::GuardParts{.guard = *host.guard,
                                                                  .tree = host.tree,

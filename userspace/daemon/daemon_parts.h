@@ -18,6 +18,7 @@
 #include "agent/rule_sampler.h"
 #include "agent/tree_scanner.h"
 #include "daemon/agent_api.h"
+#include "daemon/kept_guard.h"
 #include "daemon/killed_signals.h"
 #include "daemon/live_picture.h"
 #include "daemon/managed_oom_watch.h"
@@ -68,6 +69,7 @@ struct DaemonParts {
   std::unique_ptr<agent::LoopMemoryQos> memory_qos;
   std::unique_ptr<agent::OomPredictor> forecast;
   std::unique_ptr<agent::LoopGuard> guard;
+  std::unique_ptr<KeptGuard> kept_guard;      // null: the guard is not in use
   std::unique_ptr<PodListWatch> pod_list;     // null: its thread could not be started
   std::unique_ptr<WrittenPods> written_pods;  // null: no descriptor was left for it
   // Null: managedOOM was off at the start, or this host cannot have it.

@@ -120,11 +120,27 @@ void put_memory_qos(const MemoryQosReport& report, v1::AgentStatus& status) {
   }
 }
 
+v1::KeptGuard::State to_proto(GuardKeeping keeping) {
+  switch (keeping) {
+    case GuardKeeping::kept: return v1::KeptGuard::KEPT;
+    case GuardKeeping::not_kept: return v1::KeptGuard::NOT_KEPT;
+    case GuardKeeping::unknown: break;
+  }
+  return v1::KeptGuard::UNKNOWN;
+}
+
+void put_kept_guard(const GuardKeepingState& state, v1::AgentStatus& status) {
+  v1::KeptGuard& out = *status.mutable_kept_guard();
+  out.set_state(to_proto(state.keeping));
+  out.set_reason(text::to_utf8(state.reason));
+}
+
 v1::AgentStatus status_of(DaemonParts& parts) {
   v1::AgentStatus status =
       service::to_proto(parts.facts, parts.board.status(), parts.stages, *parts.counts, parts.drops,
                         parts.grpc_counts, parts.clock.now());
   if (const auto qos = parts.memory_qos->report()) put_memory_qos(*qos, status);
+  if (parts.kept_guard) put_kept_guard(parts.kept_guard->state(), status);
   if (parts.managed_oom) {
     const auto managed = parts.managed_oom->state();
     if (managed) {

@@ -6,8 +6,10 @@
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 
+#include <cerrno>
 #include <cstdlib>
 
+#include "base/parse.h"
 #include "base/printable.h"
 #include "kernel/guard_succession.h"
 
@@ -24,6 +26,13 @@ UniqueFd duplicate_of(const UniqueFd& fd) {
   return UniqueFd(fd ? ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0) : -1);
 }
 
+// FileDescriptorStoreMax= of the unit, from systemd 254 on.
+std::optional<std::size_t> stored_at_most() {
+  const char* text = std::getenv("FDSTORE");
+  const auto max = text == nullptr ? std::nullopt : parse_u64(text);
+  return max ? std::optional<std::size_t>(*max) : std::nullopt;
+}
+
 bool is_listening(int fd) {
   return sd_is_socket(fd, AF_UNSPEC, 0, /*listening=*/1) > 0;
 }
@@ -32,6 +41,7 @@ bool is_listening(int fd) {
 
 std::unique_ptr<FdStore> FdStore::inherit() {
   std::unique_ptr<FdStore> store(new FdStore());
+  store->room_.max = stored_at_most();
   char** names = nullptr;
   const int count = sd_listen_fds_with_names(/*unset_environment=*/1, &names);
   for (int i = 0; i < count; ++i) {
@@ -44,6 +54,7 @@ std::unique_ptr<FdStore> FdStore::inherit() {
     std::free(names[i]);
   }
   std::free(static_cast<void*>(names));
+  store->room_.gave_back = !store->passed_.empty();
   return store;
 }
 
@@ -63,6 +74,10 @@ Result<std::vector<KeptObject>> FdStore::kept() {
 
 // Without FDPOLL=0 the service manager polls it, gets EPOLLERR from a map, and removes it.
 Result<void> FdStore::keep(const std::string& name, int fd) {
+  if (room_.max && !names_.contains(name) && names_.size() >= *room_.max) {
+    return Error{ENOSPC, fmt::format("no room for {} with FileDescriptorStoreMax={}; set it to 16",
+                                     name, *room_.max)};
+  }
   const std::string message = "FDSTORE=1\nFDNAME=" + name + "\nFDPOLL=0";
   TRY(sent(sd_pid_notify_with_fds(0, 0, message.c_str(), &fd, 1), "a descriptor"));
   names_.insert(name);
@@ -80,6 +95,11 @@ Result<void> FdStore::drop(const std::string& name) {
 
 Result<std::vector<std::string>> FdStore::names() const {
   return std::vector<std::string>(names_.begin(), names_.end());
+}
+
+std::string FdStore::place() const {
+  if (!room_.max) return "systemd";
+  return fmt::format("systemd, with FileDescriptorStoreMax={}", *room_.max);
 }
 
 UniqueFd FdStore::turn() const {

@@ -25,15 +25,18 @@ class FdStore final : public GuardStore {
   [[nodiscard]] bool empty() const { return passed_.empty(); }
   // REQUIRES: no call before.
   [[nodiscard]] Result<std::vector<KeptObject>> kept() override;
-  // The service manager takes it later, and refuses it if FileDescriptorStoreMax= does not permit
-  // it. Both are in its log.
+  // The service manager takes it later, and refuses it silently if FileDescriptorStoreMax= does not
+  // permit it. ENOSPC: systemd 254 or later, which passes that setting, would refuse it.
   [[nodiscard]] Result<void> keep(const std::string& name, int fd) override;
   [[nodiscard]] Result<void> drop(const std::string& name) override;
   [[nodiscard]] Result<std::vector<std::string>> names() const override;
+  [[nodiscard]] StoreRoom room() const override { return room_; }
+  [[nodiscard]] std::string place() const override;
   [[nodiscard]] UniqueFd turn() const override;
 
  private:
   FdStore() = default;
+  StoreRoom room_;
   std::vector<KeptObject> passed_;
   std::set<std::string> names_;  // what the service manager has
   UniqueFd turn_;                // of its own: kept() gives the one that was passed away

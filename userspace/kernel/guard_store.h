@@ -20,6 +20,8 @@ struct KeptObject {
   UniqueFd fd;
 };
 
+// Objects of one guard, with the turn.
+inline constexpr std::size_t kGuardObjectsMax = 6;
 // The turn's (bpf/abi/guard.h).
 constexpr std::string_view kTurnObject = "guard-turn";
 // A name in a store: "guard-turn", or "guard-NUMBER-LAYOUT-OBJECT".
@@ -31,6 +33,13 @@ struct GuardObjectName {
 [[nodiscard]] std::optional<GuardObjectName> parse_guard_object(std::string_view name);
 // Whether the descriptor is an object of that name. REQUIRES: the name can be parsed.
 [[nodiscard]] bool is_guard_object(std::string_view name, int fd);
+
+struct StoreRoom {
+  // Objects that it takes. Nullopt: not known; what it does not take is refused silently.
+  std::optional<std::size_t> max;
+  // It has given back what a former process had stored.
+  bool gave_back = false;
+};
 
 // Thread rule: one thread at a time.
 class GuardStore {
@@ -48,6 +57,9 @@ class GuardStore {
   [[nodiscard]] virtual Result<void> drop(const std::string& name) = 0;
   // The names of all that is kept.
   [[nodiscard]] virtual Result<std::vector<std::string>> names() const = 0;
+  [[nodiscard]] virtual StoreRoom room() const = 0;
+  // What keeps the objects, for people.
+  [[nodiscard]] virtual std::string place() const = 0;
   // What is kept under kTurnObject; invalid: nothing is, or it could not be opened.
   [[nodiscard]] virtual UniqueFd turn() const = 0;
 };

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,9 +28,14 @@ class PinDirectory final : public GuardStore {
   [[nodiscard]] Result<void> keep(const std::string& name, int fd) override;
   [[nodiscard]] Result<void> drop(const std::string& name) override;
   [[nodiscard]] Result<std::vector<std::string>> names() const override;
+  [[nodiscard]] StoreRoom room() const override { return {kMax, false}; }
+  [[nodiscard]] std::string place() const override { return "pins in " + path_; }
   [[nodiscard]] UniqueFd turn() const override;
 
  private:
+  // Memory bounds a bpffs.
+  static constexpr std::size_t kMax = std::numeric_limits<std::size_t>::max();
+
   PinDirectory(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
   [[nodiscard]] std::string place_of(const std::string& name) const;
 

@@ -41,15 +41,7 @@ class KeptGuardOfSystemd : public ::testing::Test {
     place_.write("config.yaml", node_.config("none",
                                              "ranking: kubelet+growth\n"
                                              "untilOom: {available: 0%}\n"));
-    // As the shipped unit, with time for the leak before the next agent.
-    const std::string unit =
-        "[Service]\nType=notify\nFileDescriptorStoreMax=16\nRestart=always\nRestartSec=20\n"
-        "OOMScoreAdjust=-1000\nExecStart=" +
-        test::forestall_executable() + " agent --config " + place_ / "config.yaml" + " --run-dir " +
-        place_.path().string() + " --keep-guard systemd\nStandardOutput=append:" + log() +
-        "\nStandardError=append:" + log() + "\n";
-    std::ofstream(std::string("/run/systemd/system/") + kUnit) << unit;
-    ASSERT_TRUE(runs("systemctl daemon-reload"));
+    ASSERT_TRUE(install(16));
     ASSERT_TRUE(runs(std::string("systemctl start ") + kUnit)) << text();
     ASSERT_TRUE(wait_for("what=standing", 1)) << text();
   }
@@ -58,6 +50,21 @@ class KeptGuardOfSystemd : public ::testing::Test {
       static_cast<void>(runs(std::string("systemctl stop ") + kUnit));
   }
 
+  // As the shipped unit, with time for the leak before the next agent.
+  [[nodiscard]] bool install(int stored_max) const {
+    const std::string unit =
+        "[Service]\nType=notify\nFileDescriptorStoreMax=" + std::to_string(stored_max) +
+        "\nRestart=always\nRestartSec=20\nOOMScoreAdjust=-1000\nExecStart=" +
+        test::forestall_executable() + " agent --config " + place_ / "config.yaml" + " --run-dir " +
+        place_.path().string() + " --keep-guard systemd\nStandardOutput=append:" + log() +
+        "\nStandardError=append:" + log() + "\n";
+    std::ofstream(std::string("/run/systemd/system/") + kUnit) << unit;
+    return runs("systemctl daemon-reload");
+  }
+  [[nodiscard]] bool status_has(const std::string& part) const {
+    return runs(test::forestall_executable() + " status --run-dir " + place_.path().string() +
+                " | grep -F '" + part + "'");
+  }
   [[nodiscard]] std::string log() const { return place_ / "agent.log"; }
   [[nodiscard]] std::string text() const {
     std::ifstream file(log());
@@ -101,6 +108,16 @@ TEST_F(KeptGuardOfSystemd, IsTakenOverAtEachRestart) {
   }
   EXPECT_THAT(text(), testing::Not(HasSubstr("problem=")));
   EXPECT_THAT(text(), testing::Not(HasSubstr("agent=former")));
+  EXPECT_TRUE(status_has("guard: stays when the agent ends (systemd, "));
+}
+
+TEST_F(KeptGuardOfSystemd, AStoreWithoutRoomIsReported) {
+  ASSERT_TRUE(install(0));
+  ASSERT_TRUE(runs(std::string("systemctl restart ") + kUnit)) << text();
+  EXPECT_TRUE(wait_for("what=not-kept", 1)) << text();
+  EXPECT_TRUE(
+      status_has("guard ENDS WITH THE AGENT: kept-guard.service has "
+                 "FileDescriptorStoreMax=0"));
 }
 
 }  // namespace

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `forestall doctor` reports on the place where systemd keeps the guard.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "clients/descriptor_store_limit.h"
+
+namespace forestall::cli {
+
+// `limit`: of forestall.service. Nothing: systemd keeps the guard, or has no such unit.
+[[nodiscard]] std::optional<std::string> kept_guard_advice(
+    const Result<std::optional<clients::DescriptorStoreLimit>>& limit);
+
+}  // namespace forestall::cli

@@ -73,6 +73,8 @@ class GuardLeftTrial : public ::testing::Test {
     ASSERT_TRUE(record) << agent.process().log();
     EXPECT_EQ(record->outcome().victim().name(), "leak");
     EXPECT_EQ(record->outcome().state(), v1::KillProgress::RELEASED);
+    // A thread writes the log, and another one the record.
+    ASSERT_TRUE(agent.process().wait_for_log("what=killed", SystemClock().now() + kPatience));
     EXPECT_EQ(count(agent.process().log(), "what=killed"), 1U) << agent.process().log();
   }
 

@@ -64,7 +64,7 @@ class RuleSelectionTest : public ::testing::Test {
   RuleSelection selection_{tree_, CgroupVersion::v2};
 };
 
-// Two cgroups: 4,096 each.
+// Two patterns: 4,096 cgroups each.
 TEST_F(RuleSelectionTest, OneTopDoesNotUseUpTheShareOfAnother) {
   for (const char* part : {"a", "b", "c", "d", "e", "f", "g", "h", "i"}) {
     tree_.add_many("/large/" + std::string(part), 500);
@@ -76,7 +76,7 @@ TEST_F(RuleSelectionTest, OneTopDoesNotUseUpTheShareOfAnother) {
   EXPECT_TRUE(whole("/large/i"));
   EXPECT_FALSE(has("/large/i/m0"));
   for (const auto& [path, each] : selection_.selected()) {
-    if (path.starts_with("/other")) EXPECT_FALSE(each.whole) << path;
+    EXPECT_FALSE(each.whole && path.starts_with("/other")) << path;
   }
   EXPECT_TRUE(has("/other/i/m399"));
   EXPECT_FALSE(selection_.incomplete());
@@ -121,14 +121,35 @@ TEST_F(RuleSelectionTest, ALongChainOfLargeCgroupsEnds) {
   EXPECT_FALSE(has(last + "/x"));
 }
 
+// Two cgroups: a half each.
 TEST_F(RuleSelectionTest, ListsABoundedNumberOfDirectories) {
   for (std::size_t i = 0; i < 50; ++i) {
     tree_.add_many("/top/t" + std::to_string(i), RuleSelection::kDescendantsMax);
   }
-  select({candidates_below("top")});
-  EXPECT_EQ(tree_.listed, RuleSelection::kListedMax);
+  tree_.add("/other/a/b");
+  select({candidates_below("top"), candidates_below("other")});
+  EXPECT_LE(tree_.listed, RuleSelection::kListedMax);
   EXPECT_TRUE(has("/top/t0/m0"));
   EXPECT_TRUE(whole("/top/t49"));
+  EXPECT_TRUE(has("/other/a/b"));
+  EXPECT_FALSE(whole("/other"));
+}
+
+// Its cgroups match the pattern, as many as the limit. Others keep their shares.
+TEST_F(RuleSelectionTest, ManyTopsOfATenantTakeFromEachOther) {
+  tree_.add_many("/slice/tenant", 4200);
+  for (std::size_t i = 0; i < 10; ++i) {
+    const std::string name = "/slice/calm/c" + std::to_string(i);
+    tree_.add_many(name, 100);
+  }
+  rulesets::RuleNeed need = candidates_below("slice");
+  need.cgroups[0].components = {"slice", "*", "*"};
+  select({need});
+  for (std::size_t i = 0; i < 10; ++i) {
+    const std::string name = "/slice/calm/c" + std::to_string(i);
+    EXPECT_FALSE(whole(name));
+    EXPECT_TRUE(has(name + "/m99"));
+  }
 }
 
 TEST_F(RuleSelectionTest, NamedCgroupsBeyondTheLimitMakeItIncomplete) {

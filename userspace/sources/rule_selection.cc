@@ -2,6 +2,7 @@
 #include "sources/rule_selection.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "rulesets/cgroup_pattern.h"
 
@@ -34,54 +35,73 @@ std::string child_path(const std::string& parent, const std::string& name) {
   return (parent == "/" ? "" : parent) + "/" + name;
 }
 
-// What one descent leaves of its share is for those after it.
 void RuleSelection::select(const std::vector<rulesets::RuleNeed>& needs) {
+  double patterns = 0;
+  for (const rulesets::RuleNeed& need : needs) patterns += static_cast<double>(need.cgroups.size());
   for (const rulesets::RuleNeed& need : needs) {
-    for (const rulesets::CgroupPattern& pattern : need.cgroups) expand("/", pattern, 0, need);
+    for (const rulesets::CgroupPattern& pattern : need.cgroups) {
+      expand("/", pattern, 0, need, 1 / patterns);
+    }
   }
-  for (std::size_t i = 0; i < descents_.size(); ++i) {
-    const std::size_t left = kCgroupsMax - std::min(selected_.size(), kCgroupsMax);
-    descend(descents_[i], selected_.size() + left / (descents_.size() - i));
-  }
+  descend_all();
   for (const Descent& each : descents_) settle(each);
   add_protections();
   add_ancestors();
 }
 
 void RuleSelection::expand(const std::string& path, const rulesets::CgroupPattern& pattern,
-                           std::size_t next, const rulesets::RuleNeed& need) {
+                           std::size_t next, const rulesets::RuleNeed& need, double share) {
   if (next == pattern.components.size()) {
-    if (add(path, need.items) && need.descend) descents_.push_back({path, need.items});
+    if (add(path, need.items) && need.descend) descents_.push_back({path, need.items, share});
     return;
   }
   const std::string& component = pattern.components[next];
+  std::vector<std::string> matches;
   if (!is_glob(component)) {
     const std::string child = child_path(path, component);
-    if (lister_.exists(child)) expand(child, pattern, next + 1, need);
-    return;
+    if (lister_.exists(child)) matches.push_back(child);
+  } else {
+    std::ranges::copy_if(children_of(path), std::back_inserter(matches), [&](const auto& child) {
+      return rulesets::component_matches(component, last_component(child));
+    });
   }
-  for (const std::string& child : children_of(path)) {
-    if (!rulesets::component_matches(component, last_component(child))) continue;
-    expand(child, pattern, next + 1, need);
+  for (const std::string& match : matches) {
+    expand(match, pattern, next + 1, need, share / static_cast<double>(matches.size()));
+  }
+}
+
+// What one descent leaves of its share is for those after it.
+void RuleSelection::descend_all() {
+  double shares = 0;
+  for (const Descent& each : descents_) shares += each.share;
+  for (const Descent& each : descents_) {
+    const double part = shares > 0 ? std::min(each.share / shares, 1.0) : 0;
+    const auto with_part = [&](std::size_t used, std::size_t limit) {
+      const std::size_t left = limit - std::min(used, limit);
+      return used + static_cast<std::size_t>(part * static_cast<double>(left));
+    };
+    descend(each,
+            {with_part(selected_.size(), kCgroupsMax), with_part(children_.size(), kListedMax)});
+    shares -= each.share;
   }
 }
 
 // Many descendants of one cgroup must not make its siblings parts of a candidate: only the smallest
 // cgroup that has them is a candidate as a whole. Large ones come last, because they may use up
-// what is left.
-void RuleSelection::descend(const Descent& descent, std::size_t limit) {
+// what is left. The children of the top are always listed, so that it is not the smallest.
+void RuleSelection::descend(const Descent& descent, const Limits& limits) {
   std::vector<std::string> large;
-  if (!add_subtree(descent.top, descent.items, limit)) large.push_back(descent.top);
+  if (!add_subtree(descent.top, descent.items, limits)) large.push_back(descent.top);
   for (std::size_t i = 0; i < large.size(); ++i) {
     const std::string path = large[i];
-    if (i >= kLargeMax || !may_list(path)) continue;
+    if (i != 0 && (i >= kLargeMax || !may_list(path, limits))) continue;
     const std::vector<std::string>& children = children_of(path);
-    const bool fits = children.size() <= kDescendantsMax && fit(children, limit);
+    const bool fits = children.size() <= kDescendantsMax && fit(children, limits);
     if (!fits && path != "/") continue;
     // All of them before a part of one: they are candidates beside each other.
     for (const std::string& child : children) static_cast<void>(add(child, descent.items));
     for (const std::string& child : children) {
-      if (!add_subtree(child, descent.items, limit)) large.push_back(child);
+      if (!add_subtree(child, descent.items, limits)) large.push_back(child);
     }
   }
 }
@@ -146,31 +166,32 @@ bool RuleSelection::add(const std::string& path, Items items) {
   return true;
 }
 
-bool RuleSelection::add_subtree(const std::string& top, Items items, std::size_t limit) {
+bool RuleSelection::add_subtree(const std::string& top, Items items, const Limits& limits) {
   std::vector<std::string> found;
-  if (!subtree(top, found) || !fit(found, limit)) return false;
+  if (!subtree(top, limits, found) || !fit(found, limits)) return false;
   for (const std::string& path : found) static_cast<void>(add(path, items));
   return true;
 }
 
-bool RuleSelection::fit(const std::vector<std::string>& paths, std::size_t limit) const {
+bool RuleSelection::fit(const std::vector<std::string>& paths, const Limits& limits) const {
   const auto fresh = std::ranges::count_if(
       paths, [&](const std::string& path) { return !selected_.contains(path); });
-  return selected_.size() + static_cast<std::size_t>(fresh) <= limit;
+  return selected_.size() + static_cast<std::size_t>(fresh) <= limits.selected;
 }
 
-bool RuleSelection::subtree(const std::string& top, std::vector<std::string>& found) {
+bool RuleSelection::subtree(const std::string& top, const Limits& limits,
+                            std::vector<std::string>& found) {
   found = {top};
   for (std::size_t i = 0; i < found.size(); ++i) {
-    if (!may_list(found[i])) return false;
+    if (!may_list(found[i], limits)) return false;
     for (const std::string& child : children_of(found[i])) found.push_back(child);
     if (found.size() > kDescendantsMax + 1) return false;
   }
   return true;
 }
 
-bool RuleSelection::may_list(const std::string& path) const {
-  return children_.size() < kListedMax || children_.contains(path);
+bool RuleSelection::may_list(const std::string& path, const Limits& limits) const {
+  return children_.size() < limits.listed || children_.contains(path);
 }
 
 const std::vector<std::string>& RuleSelection::children_of(const std::string& path) {

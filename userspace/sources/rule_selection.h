@@ -45,7 +45,7 @@ class RuleSelection {
   static constexpr std::size_t kDescendantsMax = 512;
   // Of one cgroup whose descendants are candidates: so many below it may have more than that.
   static constexpr std::size_t kLargeMax = 64;
-  // Directories that are listed, besides those that patterns name.
+  // Directories that are listed, besides those that patterns name and those of tops.
   static constexpr std::size_t kListedMax = 2 * kCgroupsMax;
 
   // `lister` outlives the selection.
@@ -64,12 +64,18 @@ class RuleSelection {
   struct Descent {
     std::string top;
     rulesets::Items items;
+    double share = 0;  // of the limits
+  };
+  // After a descent.
+  struct Limits {
+    std::size_t selected = 0;
+    std::size_t listed = 0;
   };
 
   void expand(const std::string& path, const rulesets::CgroupPattern& pattern, std::size_t next,
-              const rulesets::RuleNeed& need);
-  // `limit`: so many may be selected after it.
-  void descend(const Descent& descent, std::size_t limit);
+              const rulesets::RuleNeed& need, double share);
+  void descend_all();
+  void descend(const Descent& descent, const Limits& limits);
   void settle(const Descent& descent);
   void add_protections();
   void add_ancestors();
@@ -77,11 +83,11 @@ class RuleSelection {
   // False: kCgroupsMax is reached.
   bool add(const std::string& path, rulesets::Items items);
   // False: it does not fit, or has too many descendants.
-  bool add_subtree(const std::string& top, rulesets::Items items, std::size_t limit);
-  [[nodiscard]] bool fit(const std::vector<std::string>& paths, std::size_t limit) const;
+  bool add_subtree(const std::string& top, rulesets::Items items, const Limits& limits);
+  [[nodiscard]] bool fit(const std::vector<std::string>& paths, const Limits& limits) const;
   // All of it, from the top. False: it has more descendants than are selected.
-  bool subtree(const std::string& top, std::vector<std::string>& found);
-  [[nodiscard]] bool may_list(const std::string& path) const;
+  bool subtree(const std::string& top, const Limits& limits, std::vector<std::string>& found);
+  [[nodiscard]] bool may_list(const std::string& path, const Limits& limits) const;
   // Paths.
   const std::vector<std::string>& children_of(const std::string& path);
 

@@ -62,7 +62,7 @@ class KubernetesTest(unittest.TestCase):
             with self.subTest(target):
                 for line in ("hostPID: true", "type: RuntimeDefault", "maxUnavailable: 1",
                              "priorityClassName: system-node-critical", "livenessProbe:",
-                             "readinessProbe:", "startupProbe:"):
+                             "readinessProbe:", "startupProbe:", "timeoutSeconds: 5"):
                     self.assertIn(line, pod)
                 for word in ("privileged", "hostNetwork", "hostIPC"):
                     self.assertNotIn(word, pod)

@@ -151,6 +151,30 @@ TEST_F(MetricsServerTest, ManyAddressesDoNotDisplaceAnothersProbe) {
   EXPECT_THAT(answer_of(probe.get()), StartsWith("HTTP/1.1 503 "));
 }
 
+// An address that connects too often in a second waits for the next one, and no other does.
+TEST_F(MetricsServerTest, AnAddressConnectsABoundedNumberOfTimesASecond) {
+  const std::string request = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+  const auto writable = [](const UniqueFd& fd, int patience_ms) {
+    pollfd polled{fd.get(), POLLOUT, 0};
+    return poll(&polled, 1, patience_ms) == 1 && polled.revents == POLLOUT;
+  };
+  const MonotonicTime end = SystemClock().now() + std::chrono::seconds(60);
+  UniqueFd refused;
+  while (!refused) {
+    ASSERT_LT(SystemClock().now(), end) << "never refused";
+    UniqueFd client = test::begin_connect_from(2, port_);
+    if (writable(client, 0)) {
+      ASSERT_EQ(send(client.get(), request.data(), request.size(), MSG_NOSIGNAL), ssize(request));
+      pollfd answered{client.get(), POLLIN, 0};  // or closed
+      ASSERT_EQ(poll(&answered, 1, -1), 1);
+    } else {
+      refused = std::move(client);
+    }
+  }
+  EXPECT_THAT(test::http_get(port_, "/healthz"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_TRUE(writable(refused, 60'000)) << "the kernel tries again";
+}
+
 // Answers that their clients do not read protect no client either.
 TEST_F(MetricsServerTest, AnswersThatAreNotReadDoNotDisplaceAnothersProbe) {
   // More than the kernel takes for a client that does not read.

@@ -277,6 +277,9 @@ class ClusterCase(unittest.TestCase):
     def setUp(self) -> None:
         kernel_kills.begin()
 
+    def tearDown(self) -> None:
+        self.assertEqual(kernel_kills.read(), 0, kernel_kills.lines)
+
     def exec(self, *command: str) -> str:
         return lab.kubectl("-n", "forestall", "exec", "ds/forestall", "--", *command)
 

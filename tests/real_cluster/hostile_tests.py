@@ -43,7 +43,7 @@ ANNOTATIONS = {
 }
 # Connections that are held open, a multiple of what the agent accepts at once.
 HELD = 400
-# timeoutSeconds of the probes in the manifests.
+# Less than timeoutSeconds of the probes in the manifests.
 PROBE_SECONDS = 1
 PROBES = 50
 

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <stdexcept>
 
 namespace forestall::test {
@@ -38,6 +39,16 @@ UniqueFd connect_from(std::uint8_t last, std::uint16_t port) {
   UniqueFd fd = stream_socket();
   use_loopback(fd, last, 0, ::bind);
   use_loopback(fd, 1, port, ::connect);
+  return fd;
+}
+
+UniqueFd begin_connect_from(std::uint8_t last, std::uint16_t port) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  use_loopback(fd, last, 0, ::bind);
+  use_loopback(fd, 1, port, [](int socket, const sockaddr* address, socklen_t size) {
+    const int result = ::connect(socket, address, size);
+    return result != 0 && errno == EINPROGRESS ? 0 : result;
+  });
   return fd;
 }
 

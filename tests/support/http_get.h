@@ -13,6 +13,9 @@ namespace forestall::test {
 [[nodiscard]] UniqueFd connect_to(std::uint16_t port);
 // From another loopback address, 127.0.0.`last`.
 [[nodiscard]] UniqueFd connect_from(std::uint8_t last, std::uint16_t port);
+// The same without waiting for the server: a socket that can be written to when it is connected. A
+// listening loopback socket with room completes the connection within the call.
+[[nodiscard]] UniqueFd begin_connect_from(std::uint8_t last, std::uint16_t port);
 // Reads until the server closes.
 [[nodiscard]] std::string answer_of(int fd);
 

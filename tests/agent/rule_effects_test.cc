@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <optional>
@@ -221,13 +222,41 @@ TEST_F(RuleEffectsTest, AReclaimThatWasDroppedIsCountedAndLoggedOnce) {
 TEST_F(RuleEffectsTest, OfManyCgroupsProactiveReclaimIsNotLoggedAnew) {
   RuleActionReport& action = record_.decision.rulesets[0].actions[0];
   action.name = rulesets::kProactiveReclaim;
+  testing::internal::CaptureStderr();
+  log_.emplace(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
+  RuleEffects effects({*log_, counts_, settings_, restarts_, hooks_});
+  // In parts, which the log's queue has room for.
+  for (int i = 0; i < 3 * 1500; i += 100) {
+    action.attempts.clear();
+    for (int k = i; k < i + 100; ++k) {
+      action.attempts.push_back(
+          {"/" + std::to_string(k % 1500), RuleOutcome::backed_off, "memory.reclaim"});
+    }
+    effects.evaluated(config_, state_, record_);
+    while (!log_->has_room()) ::sched_yield();
+  }
+  const std::string text = logged();
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1025) << "with the line about the limit";
+  EXPECT_THAT(text, HasSubstr("limit=1024"));
+}
+
+// Their lines wait for a later evaluation instead of displacing others.
+TEST_F(RuleEffectsTest, ManyLinesOfProactiveReclaimDisplaceNone) {
+  RuleActionReport& action = record_.decision.rulesets[0].actions[0];
+  action.name = rulesets::kProactiveReclaim;
   action.attempts.clear();
   for (int i = 0; i < 1500; ++i) {
     action.attempts.push_back({"/" + std::to_string(i), RuleOutcome::backed_off, "memory.reclaim"});
   }
-  const std::string text = evaluate(3);
-  EXPECT_EQ(std::ranges::count(text, '\n'), 1025) << "with the line about the limit";
-  EXPECT_THAT(text, HasSubstr("limit=1024"));
+  testing::internal::CaptureStderr();
+  log_.emplace(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
+  RuleEffects effects({*log_, counts_, settings_, restarts_, hooks_});
+  for (int i = 0; i < 10; ++i) {
+    effects.evaluated(config_, state_, record_);
+    while (!log_->has_room()) ::sched_yield();
+  }
+  EXPECT_EQ(log_->dropped(), 0U);
+  EXPECT_EQ(std::ranges::count(logged(), '\n'), 1025);
 }
 
 TEST_F(RuleEffectsTest, AFailureOfAnotherRulesetIsLoggedToo) {

@@ -222,8 +222,10 @@ void RuleEffects::log_decision(const Decision& decision) {
 
 // Of proactive reclaim, which repeats all the time: the first of each kind is logged, and all are
 // counted. A full set stays full: if it were cleared, each round would log as many lines again.
+// Without room in the log a line waits for the next round.
 bool RuleEffects::is_first(std::set<std::string>& logged, std::string key) const {
-  if (logged.size() >= kProactiveLoggedMax || !logged.insert(std::move(key)).second) return false;
+  if (logged.size() >= kProactiveLoggedMax || !log_.has_room()) return false;
+  if (!logged.insert(std::move(key)).second) return false;
   if (logged.size() == kProactiveLoggedMax) {
     log_.write(LogLevel::info,
                LogLine("ruleset")

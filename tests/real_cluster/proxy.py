@@ -28,6 +28,11 @@ def failure(code: int, reason: str, *headers: str) -> bytes:
     return answer(code, reason, STATUS.format(reason, code), *headers)
 
 
+def error_event(code: int, reason: str) -> bytes:
+    """A watch with one event."""
+    return answer(200, "OK", f'{{"type":"ERROR","object":{STATUS.format(reason, code)}}}\n')
+
+
 # By the name of the fault.
 ANSWERS = {
     "429": failure(429, "TooManyRequests"),

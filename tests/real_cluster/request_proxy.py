@@ -108,6 +108,16 @@ class RequestProxy(Proxy):
         client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
         client.recv(1)
 
+    @staticmethod
+    def quiet_watch(ended: threading.Event) -> Callable[[ssl.SSLSocket, bytes], None]:
+        """It has no event, and ends as the API server ends it."""
+        def treat(client: ssl.SSLSocket, _request: bytes) -> None:
+            client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                           b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
+            ended.wait(PATIENCE)
+            client.sendall(b"0\r\n\r\n")
+        return treat
+
     def after(self, action: Callable[[], None]) -> Callable[[ssl.SSLSocket, bytes], None]:
         """Passes the request on after the action."""
         def treat(client: ssl.SSLSocket, request: bytes) -> None:

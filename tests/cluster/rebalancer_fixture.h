@@ -128,12 +128,13 @@ class ClusterWithPods {
     holds_lists_ = false;
     server_.send_held(json_answer(200, pods({})).bytes, "/api/v1/pods");
   }
-  // Answers them with one page; "": the first one, of two. Later lists stay without an answer.
-  void answer_page(const std::string& name) {
+  // Answers them with a page without pods, which another one follows.
+  void answer_empty_page(const std::string& next) {
     const std::lock_guard lock(mutex_);
-    ApiRequest request;
-    request.target = "/api/v1/pods?limit=500&continue=" + name;
-    server_.send_held(json_answer(200, pods(request)).bytes, "/api/v1/pods");
+    const std::string page = fmt::format(
+        R"({{"kind":"PodList","metadata":{{"resourceVersion":"{}","continue":"{}"}},"items":[]}})",
+        changed_, next);
+    server_.send_held(json_answer(200, page).bytes, "/api/v1/pods");
   }
   // From another thread than take_lease().
   void pass_lease(const std::string& holder) {

@@ -45,6 +45,22 @@ class RebalancerWatchTest : public RebalancerTest {
   static void steps(Rebalancer& rebalancer) {
     for (int i = 0; i < 20; ++i) ASSERT_TRUE(rebalancer.step(-1, milliseconds(5)));
   }
+  // A list of pods that is held goes on for so many pages of 24 s each.
+  void pass_pages(ClusterWithPods& cluster, JumpingClock& clock, Rebalancer& rebalancer,
+                  int pages) {
+    constexpr Duration kPage = std::chrono::seconds(24);
+    for (int i = 0; i < pages; ++i) {
+      clock.jump(kPage);
+      const std::string next = "page-" + std::to_string(i);
+      cluster.answer_empty_page(next);
+      ASSERT_TRUE(run_until({&rebalancer},
+                            [&] { return !cluster.requests("GET", "continue=" + next).empty(); }));
+    }
+  }
+  // Whether the rebalancer lists pods, and the lists of the other kinds are complete.
+  static bool has_only_pods_to_list(ClusterWithPods& cluster) {
+    return cluster.lists_of_pods() == 1 && cluster.requests("GET", "watch=1").size() == 4;
+  }
   bool run_until_made(Rebalancer& rebalancer, std::uint64_t plans) {
     return run_until({&rebalancer}, [&] { return rebalancer.counts().made >= plans; });
   }
@@ -136,12 +152,8 @@ TEST_F(RebalancerWatchTest, WaitsForAListThatIsSlow) {
   RebalancerOptions options;
   options.interval = minutes(10);
   const auto rebalancer = make_with(clock, cluster, options);
-  // The lists of the other kinds are complete.
-  ASSERT_TRUE(run_until({rebalancer.get()}, [&] {
-    return cluster.lists_of_pods() == 1 && cluster.requests("GET", "watch=1").size() == 4;
-  }));
-  clock.jump(std::chrono::seconds(150));
-  steps(*rebalancer);
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return has_only_pods_to_list(cluster); }));
+  pass_pages(cluster, clock, *rebalancer, 6);
   cluster.answer_lists();
   ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return cluster.evicted().size() == 2; }));
   EXPECT_EQ(cluster.lists_of_pods(), 1U);
@@ -149,8 +161,6 @@ TEST_F(RebalancerWatchTest, WaitsForAListThatIsSlow) {
 
 // Longer than a list is current. Without a watch nothing else confirms it.
 TEST_F(RebalancerWatchTest, PlansOnceOfASlowListWithoutAWatch) {
-  constexpr Duration kPage = std::chrono::seconds(95);
-  static_assert(2 * kPage > Informer::kCurrentLongest);
   ClusterWithPods cluster("ab");
   cluster.set_code(kPodWatch, 403, "cannot watch");
   cluster.hold_lists();
@@ -158,15 +168,9 @@ TEST_F(RebalancerWatchTest, PlansOnceOfASlowListWithoutAWatch) {
   RebalancerOptions options;
   options.interval = minutes(10);
   const auto rebalancer = make_with(clock, cluster, options);
-  ASSERT_TRUE(run_until({rebalancer.get()}, [&] {
-    return cluster.lists_of_pods() == 1 && cluster.requests("GET", "watch=1").size() == 4;
-  }));
-  clock.jump(kPage);
-  cluster.answer_page("");
-  ASSERT_TRUE(run_until({rebalancer.get()},
-                        [&] { return !cluster.requests("GET", "continue=more").empty(); }));
-  clock.jump(kPage);
-  cluster.answer_page("more");
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return has_only_pods_to_list(cluster); }));
+  pass_pages(cluster, clock, *rebalancer, 8);
+  cluster.answer_lists();
   ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return cluster.evicted().size() == 2; }));
 }
 

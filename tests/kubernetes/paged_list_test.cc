@@ -156,18 +156,26 @@ TEST_F(PagedListTest, BeginsAgainAfterAPageThatCannotBeUsed) {
   for (const std::string& page :
        {page_of("cd", "p2"), std::string("garbage"), page_of("c", std::string(5'000, 'x')),
         std::string(R"({"kind":"PodList","metadata":{},"items":[]})")}) {
-    watch_.list_now();
-    EXPECT_EQ(request(), kFirstPage);
-    reply(page_of("ab", "p2"));
-    EXPECT_EQ(request(), next_page("p2"));
-    reply(page);
-    EXPECT_THAT(watch_.state().problem, HasSubstr("the list cannot be used")) << page;
-    EXPECT_FALSE(watch_.state().complete);
+    ListWatch watch("/api/v1/pods", "", sink_, [] { return 0.0; }, {.newest = true, .page = 2});
+    const auto reply_to = [&](const std::string& body) {
+      watch.head({200, "", ""}, now_);
+      const bool more = watch.body(body, now_);
+      watch.end(more ? std::nullopt : std::optional(Error{ECANCELED, "cancelled"}), now_);
+    };
+    EXPECT_EQ(watch.next(now_), kFirstPage);
+    reply_to(page_of("ab", "p2"));
+    EXPECT_EQ(watch.next(now_), next_page("p2"));
+    EXPECT_EQ(watch.state().problem, "");
+    reply_to(page);
+    EXPECT_THAT(watch.state().problem, HasSubstr("the list cannot be used")) << page;
+    EXPECT_FALSE(watch.state().complete);
+    now_ = watch.due();
+    EXPECT_EQ(watch.next(now_), kFirstPage) << page;
   }
 }
 
-// The limit is that of the list, and not of each page.
-TEST_F(PagedListTest, EndsAfterItsLongestTime) {
+// The limit is that of the list, and not of each page. Pages would be too slow again.
+TEST_F(PagedListTest, IsWholeAfterPagesThatAreTooSlow) {
   const MonotonicTime begun = now_;
   EXPECT_EQ(request(), kFirstPage);
   int pages = 0;
@@ -179,7 +187,67 @@ TEST_F(PagedListTest, EndsAfterItsLongestTime) {
   EXPECT_EQ(now_ - begun, Duration(seconds(125)));
   watch_.end_overdue(now_);
   EXPECT_EQ(watch_.state().problem, "not complete after 125 s");
+  EXPECT_EQ(request(), kWhole);
+  now_ += seconds(20);
+  reply(page_of("a", ""));
+  EXPECT_TRUE(watch_.state().complete);
+}
+
+TEST_F(PagedListTest, HasPagesAgainAfterAWholeListThatIsTooSlow) {
   EXPECT_EQ(request(), kFirstPage);
+  reply(page_of("ab", "p2"));
+  EXPECT_EQ(request(), next_page("p2"));
+  reply("{}", 410);
+  EXPECT_EQ(request(), kWhole);
+  now_ += seconds(120);
+  watch_.end_overdue(now_);
+  EXPECT_EQ(request(), kFirstPage);
+}
+
+// Else some failures in hundreds of pages take longer than a list may.
+TEST_F(PagedListTest, WaitsAsShortAfterTheFirstFailureOfEachPage) {
+  EXPECT_EQ(request(), kFirstPage);
+  reply(page_of("a", "p0"));
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = "p" + std::to_string(i);
+    EXPECT_EQ(request(), next_page(name));
+    reply("{}", 500);
+    EXPECT_LE(watch_.due() - now_, Backoff::kFirst) << name;
+    EXPECT_EQ(request(), next_page(name));
+    reply(page_of("a", "p" + std::to_string(i + 1)));
+  }
+}
+
+TEST_F(PagedListTest, WaitsLongerAfterEachFailureOfAList) {
+  Duration last = Duration::zero();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(request(), kFirstPage);
+    reply(page_of("a", "p2"));
+    EXPECT_EQ(request(), next_page("p2"));
+    reply(R"({"kind":"Status","reason":"Forbidden","code":403})", 403);
+    EXPECT_GT(watch_.due() - now_, last);
+    last = watch_.due() - now_;
+  }
+}
+
+// What a list without pages needs is too long for a page.
+TEST_F(PagedListTest, HasALimitOfItsOwnForThePagesSilence) {
+  ListWatch watch("/api/v1/pods", "", sink_, [] { return 0.0; },
+                  {.silence = seconds(100), .newest = true, .page = 2});
+  const auto reply_to = [&](const std::string& body, int code) {
+    watch.head({code, "", ""}, now_);
+    EXPECT_TRUE(watch.body(body, now_));
+    watch.end(std::nullopt, now_);
+  };
+  EXPECT_EQ(watch.next(now_), kFirstPage);
+  EXPECT_EQ(watch.due() - now_, Duration(seconds(30)));
+  reply_to(page_of("ab", "p2"), 200);
+  EXPECT_EQ(watch.next(now_), next_page("p2"));
+  EXPECT_EQ(watch.due() - now_, Duration(seconds(30)));
+  reply_to("{}", 410);
+  now_ = watch.due();
+  EXPECT_EQ(watch.next(now_), kWhole);
+  EXPECT_EQ(watch.due() - now_, Duration(seconds(100)));
 }
 
 TEST_F(PagedListTest, BeginsAgainAtOnceForItsOwner) {

@@ -15,7 +15,7 @@ std::vector<WatchedKind> watched_kinds(bool claims, bool volumes) {
   // 150,000 pods take some 324 MiB. A new list is stored beside the old one, and a plan has a copy.
   constexpr std::size_t kPodsBytesMax = std::size_t{768} << 20;
   constexpr kubernetes::ListLimits kPaged{.newest = true, .page = kPageSize};
-  // Without pages, all of a large cluster are one answer. Its begin may take as long as the whole.
+  // Without pages, all of a large cluster are one answer.
   constexpr kubernetes::ListLimits kLarge{.silence = std::chrono::minutes(3),
                                           .longest = std::chrono::minutes(5),
                                           .newest = true,

@@ -63,7 +63,7 @@ ListWatch::ListWatch(std::string path, const std::string& field_selector, Object
 
 std::string ListWatch::list_query() const {
   std::string query = path_ + '?' + selector_;
-  if (limits_.page > 0 && !is_whole_) query += fmt::format("limit={}&", limits_.page);
+  if (is_paged()) query += fmt::format("limit={}&", limits_.page);
   if (!page_.empty()) query += "continue=" + percent_encoded(page_);
   if (!list_version_.empty()) query += "resourceVersion=" + percent_encoded(list_version_);
   while (query.ends_with('&') || query.ends_with('?')) query.pop_back();
@@ -105,7 +105,7 @@ void ListWatch::begin_page() {
     sink_begun_ = false;
     page_failures_ = 0;
   }
-  silence_max_ = limits_.silence;
+  silence_max_ = is_paged() ? limits_.page_silence : limits_.silence;
   longest_ = list_begun_ + limits_.longest - begun_;
   const auto begins = [this, is_first] {
     if (is_first) begin_sink();
@@ -262,11 +262,13 @@ void ListWatch::end_as_sent(Phase ended, const std::optional<Error>& failure, Mo
 void ListWatch::end_overdue(MonotonicTime now) {
   const Duration took = now - list_begun_;
   const bool is_slow_list = phase_ == Phase::listing && took >= limits_.longest;
+  const bool has_slow_pages = is_slow_list && !page_.empty();
   if (is_slow_list) page_.clear();
   const bool as_wanted = lists_now_;
   end(error(is_slow_list ? fmt::format("not complete after {} s", took / std::chrono::seconds(1))
                          : "the API server does not answer"),
       now);
+  if (has_slow_pages) is_whole_ = true;
   state_.overdue = !as_wanted;
 }
 
@@ -294,6 +296,7 @@ void ListWatch::end_page(const std::optional<Error>& failure, MonotonicTime now)
   if (page_.empty()) pages_version_ = ended->version;
   page_ = std::move(ended->next_page);
   page_failures_ = 0;
+  page_backoff_.reset();
   not_before_ = now;
   if (page_.empty()) end_list(now);
 }

@@ -7,9 +7,9 @@
 // The server is not trusted. Whatever it sends, memory stays bounded, requests are not repeated
 // without a delay, and the objects of the last complete list remain until a later one is complete.
 //
-// All pages of a list are of the state of the first one. If the server no longer has that, the list
-// begins again without pages, as client-go's does: else a cluster might be too large to ever be
-// listed.
+// All pages of a list are of the state of the first one. If the server no longer has that, or if
+// the pages take longer than a list may, the next list is without pages: else a cluster might be
+// too large to ever be listed. If that one fails, pages follow again.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +56,10 @@ struct ResponseHead {
 // How the server is to list. The default is for the objects of one node, of which many clients
 // have a list each.
 struct ListLimits {
-  Duration silence = std::chrono::seconds(30);  // without bytes
+  // Without bytes. One page is short, and its server answers soon; the begin of a large list
+  // without pages may take as long as the whole.
+  Duration silence = std::chrono::seconds(30);
+  Duration page_silence = std::chrono::seconds(30);
   Duration longest = std::chrono::seconds(120);
   // Each list has all changes until it begins; else it may be of the server's cache, and older.
   bool newest = false;
@@ -155,7 +158,11 @@ class ListWatch {
   void fail(const std::string& problem, Next next, Duration delay, MonotonicTime now);
   [[nodiscard]] bool was_refused() const { return head_.code != 0 && head_.code != 200; }
   void set_list_version();
-  [[nodiscard]] Duration delay() { return backoff_.next(chance_()); }
+  [[nodiscard]] bool is_paged() const { return limits_.page > 0 && !is_whole_; }
+  // Before a page is requested again, or anything else.
+  [[nodiscard]] Duration delay() {
+    return (page_.empty() ? backoff_ : page_backoff_).next(chance_());
+  }
 
   std::string path_;
   const std::string selector_;  // escaped
@@ -185,6 +192,7 @@ class ListWatch {
   MonotonicTime list_begun_{};  // of the first page's request
   bool sink_begun_ = false;
   int page_failures_ = 0;  // of the page under way
+  Backoff page_backoff_;   // the same: some failures in hundreds of pages cost little time
   bool is_whole_ = false;  // without pages
 
   // Of the answer under way.

@@ -213,19 +213,58 @@ TEST(RebalanceCommand, AcceptsTheArgumentsOfTheDeschedulersDeployment) {
   }
 }
 
+// The errors of `forestall rebalance` with these options. There is no cluster: what follows from
+// the options is refused before it is missed.
+std::string errors_with(const std::vector<std::string>& options) {
+  const TempTree tree = files();
+  std::vector<std::string> arguments{"rebalance", "--policy-config-file", tree / "policy.yaml",
+                                     "--kubeconfig", tree / "missing"};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  return run_forestall(arguments).errors;
+}
+
+// Of --leader-elect without an interval, unless it is a dry run.
+constexpr const char* kElects = "leaderElection must be used with deschedulingInterval";
+
 // As pflag, so that a Deployment has the same meaning with both programs.
 TEST(RebalanceCommand, FlagsHaveTheValuesOfGo) {
-  const TempTree tree = files();
-  for (const char* const word :
-       {"1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"}) {
-    const Ran ran =
-        run_forestall({"rebalance", "--policy-config-file", tree / "policy.yaml", "--kubeconfig",
-                       tree / "missing", "--dry-run=" + std::string(word)});
-    EXPECT_EQ(ran.exit_code, 1) << word << ": " << ran.errors;
+  for (const std::string word : {"1", "t", "T", "TRUE", "true", "True"}) {
+    EXPECT_THAT(errors_with({"--leader-elect=" + word}), HasSubstr(kElects)) << word;
+    EXPECT_THAT(errors_with({"--leader-elect", "--dry-run=" + word}), HasSubstr("/missing"))
+        << word;
   }
-  const Ran refused =
-      run_forestall({"rebalance", "--policy-config-file", tree / "policy.yaml", "--dry-run=yes"});
-  EXPECT_THAT(refused.errors, HasSubstr("--dry-run: yes is neither true nor false"));
+  for (const std::string word : {"0", "f", "F", "FALSE", "false", "False"}) {
+    EXPECT_THAT(errors_with({"--leader-elect=" + word}), HasSubstr("/missing")) << word;
+    EXPECT_THAT(errors_with({"--leader-elect", "--dry-run=" + word}), HasSubstr(kElects)) << word;
+  }
+  for (const std::string flag :
+       {"--dry-run", "--leader-elect", "--disable-metrics", "--enable-http2"}) {
+    EXPECT_THAT(errors_with({flag + "=yes"}), HasSubstr(flag + ": yes is neither true nor false"));
+    EXPECT_THAT(errors_with({flag + "="}), HasSubstr(flag + ": \"\" is neither true nor false"));
+    EXPECT_THAT(errors_with({flag + "={}"}),
+                HasSubstr(flag + ": \"{}\" is neither true nor false"));
+  }
+}
+
+TEST(RebalanceCommand, OptionsOfTheElectionNeedNoElection) {
+  EXPECT_THAT(errors_with({"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s",
+                           "--leader-elect-retry-period=2s", "--leader-elect-resource-name=x",
+                           "--leader-elect-resource-namespace=y"}),
+              HasSubstr("/missing"));
+}
+
+// As pflag, which takes the last value, and joins lists and maps.
+TEST(RebalanceCommand, OptionsMayBeRepeated) {
+  EXPECT_THAT(errors_with({"--v=3", "--v=4", "--logging-format=json", "--logging-format=text"}),
+              HasSubstr("/missing"));
+  EXPECT_THAT(
+      errors_with({"--leader-elect", "--descheduling-interval=5m", "--descheduling-interval=0"}),
+      HasSubstr(kElects));
+  EXPECT_THAT(errors_with({"--leader-elect", "--leader-elect=false"}), HasSubstr("/missing"));
+  EXPECT_THAT(errors_with({"--feature-gates=AllBeta=true", "--feature-gates=AllAlpha=false"}),
+              HasSubstr("/missing"));
+  EXPECT_THAT(errors_with({"--feature-gates=Wrong=true", "--feature-gates=AllAlpha=false"}),
+              HasSubstr("--feature-gates: "));
 }
 
 TEST(RebalanceCommand, APolicyThatIsRefusedIsAMistakeOfTheUser) {

@@ -184,35 +184,45 @@ void describe_server(CLI::App& command, RebalanceRunOptions& run, CLI::Option* f
 
 void describe_run(CLI::App& command, RebalanceRunOptions& run, CLI::Option* files) {
   const auto add = [&](const char* name, std::string& value, const char* form, const char* help,
-                       CLI::Option* needed) {
+                       CLI::Option* needed = nullptr) {
     CLI::Option* const added =
         command.add_option(name, value, help)->option_text(form)->group(kClusterGroup);
     return needed == nullptr ? added->excludes(files) : added->needs(needed);
   };
   CLI::Option* const kubeconfig =
       add("--kubeconfig,--client-connection-kubeconfig", run.kubeconfig, "FILE",
-          "Where the API server is (default: the pod's service account)", nullptr);
+          "Where the API server is (default: the pod's service account)");
   add("--context", run.context, "NAME", "Context of the kubeconfig (default: its current-context)",
       kubeconfig);
-  CLI::Option* const interval =
-      add("--descheduling-interval", run.interval, "DURATION",
-          "From the begin of a plan to that of the next (default: 0, one plan)", nullptr);
-  CLI::Option* const elect =
-      as_go_flag(
-          command.add_flag("--leader-elect", run.leader_elect,
-                           "Evict only while this process holds a Lease; ignored in a dry run"))
-          ->group(kClusterGroup)
-          ->needs(interval);
+  add("--descheduling-interval", run.interval, "DURATION",
+      "From the begin of a plan to that of the next (default: 0, one plan)");
+  // What it needs depends on its value. Its options may be given without it, as the descheduler's.
+  as_go_flag(command.add_flag("--leader-elect", run.leader_elect,
+                              "Evict only while this process holds a Lease; ignored in a dry run"))
+      ->group(kClusterGroup)
+      ->excludes(files);
   add("--leader-elect-lease-duration", run.lease_duration, "DURATION",
-      "How long other processes wait after the last renewal (default: 137s)", elect);
+      "How long other processes wait after the last renewal (default: 137s)");
   add("--leader-elect-renew-deadline", run.renew_deadline, "DURATION",
-      "How long the leader evicts after its last renewal (default: 107s)", elect);
+      "How long the leader evicts after its last renewal (default: 107s)");
   add("--leader-elect-retry-period", run.retry_period, "DURATION",
-      "Between two attempts to renew or to acquire (default: 26s)", elect);
+      "Between two attempts to renew or to acquire (default: 26s)");
   add("--leader-elect-resource-name", run.lease_name, "NAME",
-      "Name of the Lease (default: descheduler)", elect);
+      "Name of the Lease (default: descheduler)");
   add("--leader-elect-resource-namespace", run.lease_namespace, "NAMESPACE",
-      "Namespace of the Lease (default: kube-system)", elect);
+      "Namespace of the Lease (default: kube-system)");
+}
+
+// As pflag: the last one counts. Lists and maps are joined.
+void accept_repeated(CLI::App& command) {
+  for (CLI::Option* const each : command.get_options()) {
+    const bool is_single = each->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw;
+    if (!is_single || each->get_group() != kClusterGroup) continue;
+    each->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+  for (const char* const list : {"--feature-gates", "--tls-cipher-suites"}) {
+    command.get_option(list)->delimiter(',')->multi_option_policy(CLI::MultiOptionPolicy::Join);
+  }
 }
 
 }  // namespace
@@ -248,6 +258,8 @@ void describe_rebalance(CLI::App& command, CommandLine& line) {
   describe_run(command, options.run, cluster);
   describe_server(command, options.run, cluster);
   describe_ineffective(command, options.run, cluster);
+  accept_repeated(command);
+  policy->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   CLI::App& simulate = *command.add_subcommand(
       "simulate", "Play a synthetic cluster through policies over hours, side by side");
   // Of the options so far it has none; -o follows later and falls through to the command.
@@ -261,6 +273,21 @@ void describe_rebalance(CLI::App& command, CommandLine& line) {
   simulate.group("Subcommands");
   simulate.fallthrough();
   describe_simulate(simulate, options.simulate);
+}
+
+std::vector<std::string> with_quoted_values(const CLI::App& command,
+                                            std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments.front() != command.get_name()) return arguments;
+  for (std::string& each : arguments) {
+    const std::size_t equals = each.find('=');
+    if (equals == std::string::npos) continue;
+    const CLI::Option* const option = command.get_option_no_throw(each.substr(0, equals));
+    const std::string value = each.substr(equals + 1);
+    const bool is_flag = option != nullptr && option->get_items_expected_max() == 0;
+    if (!is_flag || (!value.empty() && value != "{}")) continue;
+    each.replace(equals + 1, std::string::npos, '"' + value + '"');
+  }
+  return arguments;
 }
 
 void describe_policy_check(CLI::App& command, RebalanceOptions& options) {

@@ -43,6 +43,18 @@ profiles:
   - {name: DefaultEvictor, args: {}}
   plugins: {deschedule: {enabled: [PodLifeTime]}}
 )";
+// As kOldPods, with metrics.k8s.io.
+inline constexpr const char* kOldPodsWithMetrics = R"(
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+metricsProviders: [{source: KubernetesMetrics}]
+profiles:
+- name: p
+  pluginConfig:
+  - {name: PodLifeTime, args: {maxPodLifeTimeSeconds: 60}}
+  - {name: DefaultEvictor, args: {}}
+  plugins: {deschedule: {enabled: [PodLifeTime]}}
+)";
 inline constexpr const char* kLongPressure = R"(
 apiVersion: descheduler/v1alpha2
 kind: DeschedulerPolicy

@@ -38,8 +38,9 @@ ClusterState::ClusterState(const StateSources& sources, bool watch, kubernetes::
 void ClusterState::advance() {
   list_unseen();
   if (informers_) informers_->advance();
-  sender_.advance();
   forget_seen();
+  list_polled();
+  sender_.advance();
 }
 
 void ClusterState::fence() {
@@ -80,6 +81,14 @@ std::optional<MonotonicTime> ClusterState::due() const {
 
 void ClusterState::begin() {
   begun_ = clock_.now();
+  polls_ = false;
+  list_polled();
+}
+
+// What a plan measures is not older than what it had to wait for, which may be minutes.
+void ClusterState::list_polled() {
+  if (!begun_ || polls_ || (informers_ && !informers_ready())) return;
+  polls_ = true;
   std::vector<ListedKind> kinds =
       polled_kinds(sources_.node_metrics, sources_.pod_metrics, sources_.reports);
   if (!informers_) {
@@ -87,27 +96,32 @@ void ClusterState::begin() {
       kinds.push_back({each.path, each.old_path});
     }
   }
-  lister_.begin(std::move(kinds), *begun_);
+  lister_.begin(std::move(kinds), clock_.now());
 }
 
 void ClusterState::cancel() {
   begun_.reset();
+  polls_ = false;
   lister_.cancel();
 }
 
-// Until all are current and show the evictions, or the time for it is over.
+bool ClusterState::informers_ready() const {
+  return informers_->current() && unseen_.empty() && !fence_;
+}
+
+// Until they are ready, or the time for it is over.
 bool ClusterState::waits_for_informers() const {
-  if (!informers_ || !begun_ || informers_->refused()) return false;
-  if (informers_->current() && unseen_.empty() && !fence_) return false;
+  if (!informers_ || !begun_ || informers_->refused() || informers_ready()) return false;
   return clock_.now() - *begun_ < SnapshotLister::kLongest;
 }
 
 bool ClusterState::done() const {
+  if (!polls_) return !waits_for_informers() && !(informers_ && informers_ready());
   return lister_.done() && (!lister_.failure().empty() || !waits_for_informers());
 }
 
 std::string ClusterState::failure() const {
-  if (!lister_.failure().empty()) return lister_.failure();
+  if (polls_ && !lister_.failure().empty()) return lister_.failure();
   if (informers_ && !informers_->current()) return informers_->problem();
   if (fence_) {
     const std::string problem = informers_->pods().problem();
@@ -123,6 +137,7 @@ std::string ClusterState::failure() const {
 ClusterState::Taken ClusterState::take(std::int64_t wall_ns) {
   Taken taken{.snapshot = lister_.take(wall_ns), .texts = {}, .as_of = lister_.begun()};
   begun_.reset();
+  polls_ = false;
   if (!informers_) return taken;
   informers_->add_to(taken.snapshot);
   rebalance::sort(taken.snapshot);

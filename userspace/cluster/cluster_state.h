@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a plan is made of: the state of the cluster at one time. Without an interval between plans,
 // every kind is listed once. Else the kinds that have a watch come from informers, and only metrics
-// and NodeReports are listed for each plan.
+// and NodeReports are listed for each plan, when the rest is current.
 //
-// No plan is made of a state that is not current: of a kind without a complete list, or without a
-// confirmation for longer than Informer::kCurrentLongest, or with pods of a time before the last
-// eviction, of this process or of the leader before it: a plan would not count its effects, and
-// evict more. The lines of a late watch and of a current one do not differ, so proof is the end of
-// each evicted pod, or a list that began later.
+// No plan is made of a state that is not current: of a kind that is not Informer::current(), or
+// with pods of a time before the last eviction, of this process or of the leader before it: a plan
+// would not count its effects, and evict more. The lines of a late watch and of a current one do
+// not differ, so proof is the end of each evicted pod, or a list that began later.
 #pragma once
 
 #include <functional>
@@ -68,6 +67,8 @@ class ClusterState {
   // Begins to read for a plan.
   void begin();
   void cancel();
+  // Whether what is listed for each plan is listed now, or was: nothing else has to be waited for.
+  [[nodiscard]] bool polls() const { return polls_; }
   // Whether the state can be taken, or is not available.
   [[nodiscard]] bool done() const;
   // Why it is not available; empty: it is. REQUIRES: done().
@@ -90,6 +91,9 @@ class ClusterState {
 
   void forget_seen();
   void list_unseen();
+  void list_polled();
+  // Whether all kinds with a watch are current and show all evictions.
+  [[nodiscard]] bool informers_ready() const;
   [[nodiscard]] bool waits_for_informers() const;
 
   const StateSources sources_;
@@ -98,6 +102,7 @@ class ClusterState {
   SnapshotLister lister_;
   RequestSender sender_;
   std::optional<MonotonicTime> begun_;  // nothing: nothing is read
+  bool polls_ = false;                  // the lister has begun since
   std::optional<MonotonicTime> fence_;  // until pods were listed since
   std::vector<UnseenEviction> unseen_;  // by the informer of pods
 };

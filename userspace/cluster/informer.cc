@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace forestall::cluster {
@@ -49,7 +50,8 @@ bool Informer::current() const {
   if (!last) return false;
   const Duration age = clock_.now() - *last;
   if (age <= kCurrentLongest) return true;
-  return last == state().listed && age <= state().list_took + kSlowListLongest;
+  const Duration until_next = 2 * state().list_took + kListDelayLongest;
+  return last == state().listed && age <= std::min(until_next, kListCurrentLongest);
 }
 
 bool Informer::listed_since(MonotonicTime time) const {

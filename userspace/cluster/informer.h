@@ -10,6 +10,8 @@
 
 #include "base/clock.h"
 #include "cluster/object_store.h"
+#include "cluster/plan_evictions.h"
+#include "kubernetes/backoff.h"
 #include "kubernetes/http_client.h"
 #include "kubernetes/list_watch.h"
 #include "kubernetes/object_watch.h"
@@ -30,9 +32,11 @@ class Informer {
   // Without a confirmation for longer, the objects are not current. A quiet watch has one about
   // each minute, and a dead connection is detected after kubernetes::ListWatch::kWatchSilence.
   static constexpr Duration kCurrentLongest = std::chrono::minutes(3);
-  // Of the objects of a list that took longer, after its end: without a watch there would never be
-  // a plan. One of old objects is dropped after PlanEvictions::kPlanAgeMax.
-  static constexpr Duration kSlowListLongest = std::chrono::seconds(30);
+  // Without a watch only the next list confirms the objects. Those of a list are current for twice
+  // the time that it took and the delay between two lists, so that the slow lists of two kinds are
+  // current at the same time. PlanEvictions drops a plan of older objects in any case.
+  static constexpr Duration kListDelayLongest = kubernetes::Backoff::kLongest;
+  static constexpr Duration kListCurrentLongest = PlanEvictions::kPlanAgeMax;
 
   // `client` and `clock` outlive this. `chance` returns numbers in [0, 1).
   Informer(WatchedKind kind, kubernetes::HttpClient& client, const Clock& clock,

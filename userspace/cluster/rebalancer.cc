@@ -185,6 +185,11 @@ bool Rebalancer::change_phase() {
       begin_cycle();
       return true;
     case RunPhase::reading:
+      // As the lists: of the time when there is nothing else to wait for.
+      if (state_.polls() && !std::exchange(queries_, true)) {
+        plan_metrics_.begin();
+        return true;
+      }
       if (!state_.done() || (state_.failure().empty() && !plan_metrics_.done())) return false;
       plan();
       return true;
@@ -265,8 +270,8 @@ void Rebalancer::begin_cycle() {
   cycle_begun_ = clock_.now();
   next_cycle_ = cycle_begun_ + options_.interval;
   phase_ = RunPhase::reading;
+  queries_ = false;
   state_.begin();
-  plan_metrics_.begin();
 }
 
 void Rebalancer::report_left_out() {

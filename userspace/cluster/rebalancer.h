@@ -146,6 +146,7 @@ class Rebalancer {
   RequestSender event_sender_;
 
   RunPhase phase_ = RunPhase::idle;
+  bool queries_ = false;  // of the cycle that reads: plan_metrics_ has begun
   bool finished_ = false;
   bool led_ = false;
   MonotonicTime next_cycle_{};

@@ -55,6 +55,16 @@ profiles:
   - {name: DefaultEvictor, args: {}}
   plugins: {deschedule: {enabled: [PodLifeTime]}}
 )";
+inline constexpr const char* kShortPressure = R"(
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: p
+  pluginConfig:
+  - {name: DefaultEvictor, args: {}}
+  - {name: NodePressure, args: {consecutiveReports: 1, evictionLimits: {node: 1}}}
+  plugins: {balance: {enabled: [NodePressure]}}
+)";
 inline constexpr const char* kLongPressure = R"(
 apiVersion: descheduler/v1alpha2
 kind: DeschedulerPolicy

@@ -412,6 +412,26 @@ TEST_F(RebalancerTest, ComparesAsManyReportsAsThePolicyHas) {
   EXPECT_EQ(rebalancer->counts().made, kPlans);
 }
 
+// It may have pods that the leader before moved, and no list of pods has them any more.
+TEST_F(RebalancerTest, UsesNoReportOfBeforeItLed) {
+  ClusterWithPods cluster("abc");
+  const auto now = std::chrono::floor<seconds>(std::chrono::system_clock::now());
+  cluster.report(now - seconds(1));
+  RebalancerOptions options = leading("me");
+  options.policy = kShortPressure;
+  const auto rebalancer = make(cluster, options);
+  cluster.pass_lease("other");
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] {
+    cluster.pass_lease("other");
+    return !cluster.requests("GET", "/nodereports").empty();
+  }));
+  cluster.pass_lease("");
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->counts().made >= 3; }));
+  EXPECT_TRUE(cluster.evicted().empty());
+  cluster.report(now);
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return cluster.evicted().size() == 1; }));
+}
+
 TEST_F(RebalancerTest, RefusesAPolicyBeforeItStarts) {
   RebalancerOptions options;
   options.policy_file = "policy.yaml";

@@ -105,5 +105,21 @@ TEST_F(ReportHistoryTest, AddsWhatTheSnapshotDoesNotHave) {
   EXPECT_THAT(added_to(snapshot), ElementsAre("a@1", "a@2", "b@7"));
 }
 
+// They may have pods that the leader before moved.
+TEST_F(ReportHistoryTest, HasNoReportsOfBeforeAFenceUntilALaterOne) {
+  list({{"a", 1}, {"b", 1}});
+  list({{"a", 2}, {"b", 2}});
+  history_.fence();
+  EXPECT_THAT(kept(), ElementsAre());
+  rebalance::Snapshot early = reports({{"a", 3}});
+  EXPECT_THAT(added_to(early), ElementsAre()) << "it may have been written before the fence";
+  list({{"a", 3}, {"b", 2}});
+  EXPECT_THAT(kept(), ElementsAre());
+  rebalance::Snapshot snapshot = reports({{"a", 3}, {"b", 3}, {"new", 1}});
+  EXPECT_THAT(added_to(snapshot), ElementsAre("b@1", "b@2", "b@3", "new@1"));
+  list({{"a", 4}, {"b", 3}, {"new", 1}});
+  EXPECT_THAT(kept(), ElementsAre("a@2", "a@3", "a@4", "b@1", "b@2", "b@3", "new@1"));
+}
+
 }  // namespace
 }  // namespace forestall::cluster

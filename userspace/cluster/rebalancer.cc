@@ -238,13 +238,24 @@ void Rebalancer::follow_election() {
   led_ = leads_now;
   log_.write(leads_now ? LogLevel::info : LogLevel::warning,
              LogLine("leader").field("state", leads_now ? "leads" : "lost"));
-  if (leads_now) return state_.fence();
+  if (leads_now) {
+    state_.fence();
+    return fence_reports();
+  }
   plan_metrics_.leadership_lost();
   if (rooms_) rooms_->release_all("the leadership is lost");
   if (phase_ == RunPhase::idle) return;
   evictions_.abandon("the leadership is lost");
   state_.cancel();
   if (phase_ == RunPhase::reading) fail_cycle("the leadership is lost");
+}
+
+// A list that was requested before may be of the time of the leader before.
+void Rebalancer::fence_reports() {
+  reports_.fence();
+  report_lister_.cancel();
+  reads_reports_ = false;
+  next_reports_ = clock_.now();
 }
 
 void Rebalancer::poll_reports() {
@@ -259,7 +270,7 @@ void Rebalancer::poll_reports() {
     reports_problem_ = problem;
     if (problem.empty()) reports_.add(report_lister_.take(wall_ns()), clock_.now());
   }
-  // A process that becomes the leader plans at once, with reports of before.
+  // A process that becomes the leader has the reports of before, too.
   if (reads_reports_ || clock_.now() < next_reports_) return;
   next_reports_ = clock_.now() + kReportsInterval;
   reads_reports_ = true;

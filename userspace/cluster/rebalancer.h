@@ -103,6 +103,7 @@ class Rebalancer {
   [[nodiscard]] bool leads() const { return !election_ || election_->leads(clock_.now()); }
   void advance();
   void follow_election();
+  void fence_reports();
   void poll_reports();
   void begin_cycle();
   [[nodiscard]] bool change_phase();

@@ -29,7 +29,17 @@ rebalance::NodeReport copy_into(rebalance::StringPool& pool, rebalance::NodeRepo
 
 }  // namespace
 
+void ReportHistory::fence() {
+  fenced_ = true;
+  fences_.clear();
+}
+
 void ReportHistory::add(const rebalance::Snapshot& list, MonotonicTime now) {
+  if (std::exchange(fenced_, false)) {
+    for (const rebalance::NodeReport& each : list.reports) {
+      fences_.insert_or_assign(std::string(each.node), each.time_ns);
+    }
+  }
   std::set<std::string_view> present;
   for (const rebalance::NodeReport& each : list.reports) {
     present.insert(each.node);
@@ -68,6 +78,28 @@ void ReportHistory::add_to(rebalance::Snapshot& snapshot) const {
         return a.node == b.node && a.time_ns == b.time_ns;
       });
   snapshot.reports.erase(same.begin(), same.end());
+  drop_fenced(snapshot);
+}
+
+// Whether the node may have written this report before the fence.
+bool ReportHistory::is_fenced(const rebalance::NodeReport& newest) const {
+  if (fenced_) return true;
+  const auto found = fences_.find(newest.node);
+  return found != fences_.end() && newest.time_ns <= found->second;
+}
+
+void ReportHistory::drop_fenced(rebalance::Snapshot& snapshot) const {
+  std::set<std::string_view> fenced;
+  // They are sorted: the last one of a node is its newest.
+  for (const rebalance::NodeReport& each : snapshot.reports) {
+    if (is_fenced(each)) {
+      fenced.insert(each.node);
+    } else {
+      fenced.erase(each.node);
+    }
+  }
+  std::erase_if(snapshot.reports,
+                [&](const rebalance::NodeReport& each) { return fenced.contains(each.node); });
 }
 
 void ReportHistory::drop_unused_texts() {

@@ -4,6 +4,10 @@
 //
 // It counts reports, not lists: two lists may have the same report of a node, because both sides
 // count 30 s by their own clocks.
+//
+// The reports of a node may still have pods that another process moved, which is not in the history
+// of this one. So after fence() a node has no reports until it wrote another one. Then those of
+// before are of use again, as earlier ones of a series. No times of two hosts are compared.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +28,13 @@ class ReportHistory {
   // `per_node`: reports of one node. Reports that no list had for `longest` are dropped.
   ReportHistory(std::size_t per_node, Duration longest) : per_node_(per_node), longest_(longest) {}
 
+  // Another process may have moved pods until now. REQUIRES: the list of the next add() is
+  // requested later.
+  void fence();
   // Nodes that are not in the list are forgotten.
   void add(const rebalance::Snapshot& list, MonotonicTime now);
-  // All reports, sorted and each once; `snapshot` may have some of them.
+  // All reports, sorted and each once; `snapshot` may have some of them. After fence() it has none
+  // of nodes without a later report.
   void add_to(rebalance::Snapshot& snapshot) const;
   // That add_to() uses besides those of `snapshot`.
   [[nodiscard]] const std::shared_ptr<rebalance::StringPool>& texts() const { return texts_; }
@@ -39,10 +47,15 @@ class ReportHistory {
 
   void keep(const rebalance::NodeReport& report, MonotonicTime now);
   void drop_unused_texts();
+  [[nodiscard]] bool is_fenced(const rebalance::NodeReport& newest) const;
+  void drop_fenced(rebalance::Snapshot& snapshot) const;
 
   const std::size_t per_node_;
   const Duration longest_;
   std::map<std::string, std::deque<Kept>, std::less<>> nodes_;
+  bool fenced_ = false;  // no list was added since
+  // By node: the time of its report in the first list after fence().
+  std::map<std::string, std::int64_t, std::less<>> fences_;
   // A plan may use it longer than this object. Replaced when most of it is of dropped reports.
   std::shared_ptr<rebalance::StringPool> texts_ = std::make_shared<rebalance::StringPool>();
   std::size_t used_bytes_ = 0;  // of texts_, when it was made

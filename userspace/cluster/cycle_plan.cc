@@ -45,6 +45,7 @@ CyclePlan::Made CyclePlan::make(RefusedPods& refused, MonotonicTime now) {
     if (each.destination) eviction.destination = snapshot_.nodes[*each.destination].name;
     made.evictions.push_back(std::move(eviction));
   }
+  if (made.plan.history) forget_gone(*made.plan.history);
   limited_.clear();
   for (rebalance::ProfileRun& profile : made.plan.profiles) {
     for (rebalance::PluginReport& each : profile.plugins) {
@@ -72,7 +73,16 @@ std::vector<CyclePlan::Limited> CyclePlan::limited() const {
   return all;
 }
 
+// The moves of this plan. Earlier ones of a pod of the same name stay.
+void CyclePlan::forget_gone(rebalance::MoveHistory& moves) const {
+  std::erase_if(moves, [this](const rebalance::Move& each) {
+    return each.time_ns == snapshot_.taken_ns && gone_.contains({each.pod_namespace, each.pod});
+  });
+}
+
 void CyclePlan::gone(const std::string& uid, const std::string& problem) {
+  const auto pod = std::ranges::find(snapshot_.pods, uid, &rebalance::ClusterPod::uid);
+  if (pod != snapshot_.pods.end()) gone_.emplace(pod->pod_namespace, pod->name);
   ended(uid, policy_.corrections.empty() ? problem : "");
 }
 

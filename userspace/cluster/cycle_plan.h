@@ -66,7 +66,7 @@ class CyclePlan {
   // The server had the pod no more when its eviction was requested: the state is older than the
   // pod's end. With corrections its eviction counts as done, because it has left its node, and the
   // plan need not be made again. To the descheduler it was refused, so another pod would follow in
-  // its place.
+  // its place. It is no move of this process, so the history does not get it.
   void gone(const std::string& uid, const std::string& problem);
 
  private:
@@ -80,7 +80,11 @@ class CyclePlan {
     std::vector<rebalance::LimitedPod> pods;
   };
   std::vector<LimitedOf> limited_;
+  void forget_gone(rebalance::MoveHistory& moves) const;
+
   std::set<std::string, std::less<>> ended_;  // UIDs
+  // Namespace and name.
+  std::set<std::pair<std::string_view, std::string_view>> gone_;
   int made_ = 0;
   Duration took_{};
 };

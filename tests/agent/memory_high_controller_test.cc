@@ -40,6 +40,7 @@ class MemoryHighControllerTest : public ::testing::Test {
       set_stall(path, 0, 0s);
     }
     set("/p", "memory.current", Bytes{50'000'000});
+    set_cache("/p", Bytes{});
     files_.write("cgroup/p/memory.max", "max\n");
     set_available(Bytes{99'999'744});
     const std::string meminfo = files_ / "proc/meminfo";
@@ -49,6 +50,10 @@ class MemoryHighControllerTest : public ::testing::Test {
   }
   void set(const std::string& path, const char* file, Bytes value) const {
     files_.write("cgroup" + path + "/" + file, std::to_string(value.count));
+  }
+  void set_cache(const std::string& path, Bytes inactive_file) const {
+    files_.write("cgroup" + path + "/memory.stat",
+                 fmt::format("anon 1\ninactive_file {}\n", inactive_file.count));
   }
   void set_available(Bytes available) const {
     files_.write("proc/meminfo", fmt::format("MemTotal: 1000000 kB\nMemAvailable: {} kB\n",
@@ -175,6 +180,25 @@ TEST_F(MemoryHighControllerTest, TheLimitOfACgroupAboveIsItsHeadroom) {
   set("/p", "memory.max", Bytes{90'000'000});
   EXPECT_TRUE(stall({"/p/a"}));
   EXPECT_EQ(high("/p/a"), Bytes{29'999'104}) << "a quarter of 40000000";
+}
+
+// As /kubepods of a node that reads files.
+TEST_F(MemoryHighControllerTest, ACgroupAboveThatIsFullOfPageCacheHasHeadroom) {
+  set("/p", "memory.max", Bytes{60'000'000});
+  set("/p", "memory.current", Bytes{59'999'232});
+  set_cache("/p", Bytes{39'999'232});
+  apply({"/p/a"});
+  EXPECT_EQ(stall_until_change({"/p/a"}), 11);
+  EXPECT_EQ(high("/p/a"), Bytes{29'999'104}) << "a quarter of 40000000";
+}
+
+TEST_F(MemoryHighControllerTest, ACgroupAboveWithAnUnknownPageCacheHasNoHeadroom) {
+  set("/p", "memory.max", Bytes{90'000'000});
+  files_.write("cgroup/p/memory.stat", "anon 1\n");
+  apply({"/p/a"});
+  EXPECT_EQ(stall_until_change({"/p/a"}), 11);
+  EXPECT_EQ(high("/p/a"), kNodeHigh);
+  EXPECT_THAT(outcome("/p/a").reason, HasSubstr("/p/memory.stat has no inactive_file"));
 }
 
 // The first one has not used what it was granted yet.

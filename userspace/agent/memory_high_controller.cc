@@ -13,6 +13,7 @@
 #include "kernel/amount_setting.h"
 #include "kernel/memory_files.h"
 #include "model/duration.h"
+#include "model/workload.h"
 
 namespace forestall::agent {
 namespace {
@@ -20,11 +21,16 @@ namespace {
 using actuators::MemoryReserve;
 using actuators::ReserveOutcome;
 
-// What a cgroup has left below its memory.max; nothing: it has none.
+// What a cgroup has left below its memory.max; nothing: it has none. The kernel reclaims inactive
+// file pages before a charge fails, so a cgroup that is full of page cache has room.
 Result<std::optional<Bytes>> left_below_max(const kernel::CgroupDir& cgroup) {
   const auto max = TRY(kernel::read_amount(cgroup, "memory.max"));
   if (!max) return std::optional<Bytes>();
-  return std::optional(*max - TRY(kernel::read_usage(cgroup)));
+  const Bytes usage = TRY(kernel::read_usage(cgroup));
+  const auto text = TRY(cgroup.read("memory.stat"));
+  const auto stat = TRY(kernel::parse_memory_stat(text));
+  if (!stat.inactive_file) return error(cgroup.path() + "/memory.stat has no inactive_file");
+  return std::optional(*max - working_set(usage, *stat.inactive_file));
 }
 
 // The least of the cgroups above; nothing: none of them has a limit.

@@ -33,7 +33,7 @@ class MemoryHighControllerTest : public ::testing::Test {
     auto found = kernel::CgroupTree::discover(files_ / "cgroup");
     EXPECT_TRUE(found) << found.error().text();
     tree_ = std::move(found).value();
-    for (const std::string path : {"/a", "/p/a"}) {
+    for (const std::string path : {"/a", "/p/a", "/p/b"}) {
       set(path, "memory.high", kNodeHighBefore);
       set(path, "memory.current", kNodeHigh);
       files_.write("cgroup" + path + "/memory.max", "max\n");
@@ -42,6 +42,7 @@ class MemoryHighControllerTest : public ::testing::Test {
     set("/p", "memory.current", Bytes{50'000'000});
     set_cache("/p", Bytes{});
     files_.write("cgroup/p/memory.max", "max\n");
+    files_.write("cgroup/p/memory.high", "max\n");
     set_available(Bytes{99'999'744});
     const std::string meminfo = files_ / "proc/meminfo";
     auto made = MemoryHighController::create(tree_, records_, log_, meminfo.c_str());
@@ -94,7 +95,7 @@ class MemoryHighControllerTest : public ::testing::Test {
     return controller_->outcome(*tree_.id_at(path)).value_or(actuators::ReserveOutcome{});
   }
 
-  test::SmallNode files_{"/a", "/p", "/p/a"};
+  test::SmallNode files_{"/a", "/p", "/p/a", "/p/b"};
   kernel::CgroupTree tree_;
   test::TempTree run_;
   kernel::SettingRecords records_{run_ / "memory-high"};
@@ -211,6 +212,39 @@ TEST_F(MemoryHighControllerTest, TwoLiftsDoNotShareTheSameHeadroom) {
   EXPECT_EQ(one, Bytes{44'998'656} - kNodeHigh);
   EXPECT_LE(other.count, (99'999'744 - one.count) / 4);
   EXPECT_GT(other, mib(8));
+}
+
+TEST_F(MemoryHighControllerTest, TwoLiftsDoNotShareTheHeadroomOfACgroupAbove) {
+  set("/p", "memory.max", Bytes{90'000'000});
+  apply({"/p/a", "/p/b"});
+  EXPECT_EQ(stall_until_change({"/p/a", "/p/b"}), 11);
+  EXPECT_EQ(controller_->lifts(), 2U);
+  const Bytes one = std::max(high("/p/a"), high("/p/b")) - kNodeHigh;
+  const Bytes other = std::min(high("/p/a"), high("/p/b")) - kNodeHigh;
+  EXPECT_EQ(one, Bytes{29'999'104} - kNodeHigh) << "a quarter of 40000000";
+  EXPECT_LE(other.count, (40'000'000 - one.count) / 4);
+  EXPECT_GT(other, mib(4));
+}
+
+// The usage of the first one cannot be read when the second one is lifted.
+TEST_F(MemoryHighControllerTest, AGrantWithoutAReadingIsNotFree) {
+  set("/p", "memory.max", Bytes{90'000'000});
+  apply({"/p/a", "/p/b"});
+  ASSERT_EQ(stall_until_change({"/p/a"}), 11);
+  files_.write("cgroup/p/a/memory.current", "cut\n");
+  ASSERT_GT(stall_until_change({"/p/b"}), 0);
+  EXPECT_LE((high("/p/b") - kNodeHigh).count, (40'000'000 - 9'998'336) / 4);
+}
+
+TEST_F(MemoryHighControllerTest, TheMemoryHighOfACgroupAboveIsItsHeadroomToo) {
+  set("/p", "memory.high", Bytes{60'000'000});
+  apply({"/p/a"});
+  EXPECT_EQ(stall_until_change({"/p/a"}), 11);
+  EXPECT_EQ(high("/p/a"), kNodeHigh);
+  set("/p", "memory.high", Bytes{90'000'000});
+  set("/p", "memory.max", Bytes{99'000'000});
+  EXPECT_TRUE(stall({"/p/a"}));
+  EXPECT_EQ(high("/p/a"), Bytes{29'999'104}) << "a quarter of 40000000";
 }
 
 TEST_F(MemoryHighControllerTest, ACgroupThatIsNotWantedAnyMoreIsRestored) {

@@ -21,29 +21,27 @@ namespace {
 using actuators::MemoryReserve;
 using actuators::ReserveOutcome;
 
-// What a cgroup has left below its memory.max; nothing: it has none. The kernel reclaims inactive
-// file pages before a charge fails, so a cgroup that is full of page cache has room.
-Result<std::optional<Bytes>> left_below_max(const kernel::CgroupDir& cgroup) {
+// The least of memory.max and memory.high; nothing: it has neither.
+Result<std::optional<Bytes>> limit_of(const kernel::CgroupDir& cgroup) {
   const auto max = TRY(kernel::read_amount(cgroup, "memory.max"));
-  if (!max) return std::optional<Bytes>();
+  const auto high = TRY(kernel::read_amount(cgroup, "memory.high"));
+  return max && high ? std::min(max, high) : std::max(max, high);
+}
+
+// What a cgroup has left below its limit; nothing: it has none. The kernel reclaims inactive file
+// pages before a charge fails, so a cgroup that is full of page cache has room.
+Result<std::optional<Bytes>> left_below_limit(const kernel::CgroupDir& cgroup) {
+  const auto limit = TRY(limit_of(cgroup));
+  if (!limit) return std::optional<Bytes>();
   const Bytes usage = TRY(kernel::read_usage(cgroup));
   const auto text = TRY(cgroup.read("memory.stat"));
   const auto stat = TRY(kernel::parse_memory_stat(text));
   if (!stat.inactive_file) return error(cgroup.path() + "/memory.stat has no inactive_file");
-  return std::optional(*max - working_set(usage, *stat.inactive_file));
+  return std::optional(*limit - working_set(usage, *stat.inactive_file));
 }
 
-// The least of the cgroups above; nothing: none of them has a limit.
-Result<std::optional<Bytes>> left_above(const kernel::CgroupTree& tree, std::string_view path) {
-  std::optional<Bytes> least;
-  for (auto end = path.rfind('/'); end != std::string_view::npos && end > 0;
-       end = path.rfind('/')) {
-    path = path.substr(0, end);
-    const auto cgroup = TRY(tree.open(path));
-    const auto left = TRY(left_below_max(cgroup));
-    if (left) least = std::min(least.value_or(*left), *left);
-  }
-  return least;
+bool is_below(std::string_view path, std::string_view above) {
+  return path.starts_with(above) && path.substr(above.size()).starts_with('/');
 }
 
 }  // namespace
@@ -199,13 +197,12 @@ Result<Bytes> MemoryHighController::raise(const Throttled& throttled, Bytes from
   return *high;
 }
 
-// What other lifts have granted and the cgroups have not taken yet is not free.
 Result<policy::LiftRoom> MemoryHighController::room_of(const Throttled& throttled) {
   const auto cgroup = TRY(tree_.open(throttled.wanted.path));
   const Bytes usage = TRY(kernel::read_usage(cgroup));
   const auto max = TRY(kernel::read_amount(cgroup, "memory.max"));
   Bytes headroom = TRY(headroom_of_node());
-  if (const auto above = TRY(left_above(tree_, throttled.wanted.path))) {
+  if (const auto above = TRY(headroom_above(throttled.wanted.path))) {
     headroom = std::min(headroom, *above);
   }
   return policy::LiftRoom{usage, max, headroom};
@@ -216,13 +213,33 @@ Result<Bytes> MemoryHighController::headroom_of_node() {
   const auto text = TRY(meminfo_.read(buffer_));
   const auto meminfo = TRY(kernel::parse_meminfo(text));
   if (!meminfo.available) return error(meminfo_.name() + " has no MemAvailable");
-  Bytes left = *meminfo.available - *rule_.reserve;
+  return *meminfo.available - *rule_.reserve - granted_below("");
+}
+
+Result<std::optional<Bytes>> MemoryHighController::headroom_above(std::string_view path) const {
+  std::optional<Bytes> least;
+  for (auto end = path.rfind('/'); end != std::string_view::npos && end > 0;
+       end = path.rfind('/')) {
+    path = path.substr(0, end);
+    const auto cgroup = TRY(tree_.open(path));
+    const auto left = TRY(left_below_limit(cgroup));
+    if (!left) continue;
+    const Bytes free = *left - granted_below(path);
+    least = std::min(least.value_or(free), free);
+  }
+  return least;
+}
+
+Bytes MemoryHighController::granted_below(std::string_view path) const {
+  Bytes granted;
   for (const auto& [cgroup, each] : throttled_) {
     const auto lifted = writer_.lifted(cgroup);
-    if (!lifted || !each.state.last) continue;
-    left -= std::max(*lifted - each.state.last->usage, Bytes{});
+    if (!lifted || !is_below(each.wanted.path, path)) continue;
+    // With an unknown usage the whole lift counts.
+    const Bytes used = each.state.last ? each.state.last->usage : each.wanted.value;
+    granted += std::max(*lifted - used, Bytes{});
   }
-  return left;
+  return granted;
 }
 
 std::optional<ReserveOutcome> MemoryHighController::outcome(CgroupId cgroup) const {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -86,6 +87,10 @@ class MemoryHighController {
   [[nodiscard]] Result<Bytes> raise(const Throttled& throttled, Bytes from, Duration stalled);
   [[nodiscard]] Result<policy::LiftRoom> room_of(const Throttled& throttled);
   [[nodiscard]] Result<Bytes> headroom_of_node();
+  // The least of the cgroups above; nothing: none of them has a limit.
+  [[nodiscard]] Result<std::optional<Bytes>> headroom_above(std::string_view path) const;
+  // What lifts have granted to cgroups below it and these have not used yet. Empty: the node.
+  [[nodiscard]] Bytes granted_below(std::string_view path) const;
 
   const kernel::CgroupTree& tree_;
   exports::Log& log_;

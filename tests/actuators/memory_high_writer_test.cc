@@ -5,9 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "kernel/amount_setting.h"
 #include "support/temp_tree.h"
@@ -107,9 +109,12 @@ TEST_F(MemoryHighWriterFiles, AValueFarBelowUsageIsWrittenInSteps) {
   constexpr Bytes kUsage{80'003'072};
   set("memory.current", kUsage);
   apply(kHighWanted);
-  EXPECT_EQ(high(), kUsage - mib(32));
+  EXPECT_EQ(high(), kHighBefore);
   EXPECT_EQ(outcome().state, MemoryQosState::left);
   EXPECT_THAT(outcome().reason, HasSubstr("lowered in steps"));
+  ASSERT_EQ(writer_->next_due(), kHighStart);
+  EXPECT_FALSE(writer_->advance(kHighStart));
+  EXPECT_EQ(high(), kUsage - mib(32));
   ASSERT_EQ(writer_->next_due(), kHighStart + 1s);
   EXPECT_FALSE(writer_->advance(kHighStart + 999ms));
   set("memory.current", kUsage + mib(1));
@@ -120,6 +125,58 @@ TEST_F(MemoryHighWriterFiles, AValueFarBelowUsageIsWrittenInSteps) {
   EXPECT_EQ(high(), kHighWanted);
   EXPECT_EQ(outcome(), ReserveOutcome{MemoryQosState::written});
   EXPECT_EQ(writer_->next_due(), std::nullopt);
+}
+
+// Each recheck applies the values again.
+TEST_F(MemoryHighWriterFiles, ApplyTakesNoStep) {
+  constexpr Bytes kUsage{80'003'072};
+  set("memory.current", kUsage);
+  apply(kHighWanted);
+  writer_->advance(kHighStart);
+  ASSERT_EQ(high(), kUsage - mib(32));
+  set("memory.current", kUsage - mib(32));
+  for (const Duration after : {200ms, 400ms, 1500ms}) {
+    apply(kHighWanted, after);
+    EXPECT_EQ(high(), kUsage - mib(32));
+    EXPECT_EQ(writer_->next_due(), kHighStart + 1s);
+    EXPECT_THAT(outcome().reason, HasSubstr("lowered in steps"));
+  }
+  EXPECT_TRUE(writer_->advance(kHighStart + 1500ms)) << "the last step";
+  EXPECT_EQ(high(), kHighWanted);
+}
+
+TEST_F(MemoryHighWriterFiles, AHigherWantedValueEndsTheSteps) {
+  set("memory.current", Bytes{80'003'072});
+  apply(kHighWanted);
+  writer_->advance(kHighStart);
+  apply(Bytes{82'001'920});
+  EXPECT_EQ(high(), Bytes{82'001'920});
+  EXPECT_EQ(outcome(), ReserveOutcome{MemoryQosState::written});
+  EXPECT_EQ(writer_->next_due(), std::nullopt);
+}
+
+// A step can take a second, and the agent must be able to end between two.
+TEST_F(MemoryHighWriterFiles, OneCallTakesAStepOfOneCgroup) {
+  std::vector<MemoryReserve> wanted;
+  const std::vector<std::string> paths{"/b", "/c", "/d"};
+  const auto count_lowered = [&] {
+    return std::ranges::count_if(paths, [&](const std::string& path) {
+      const auto text = test::read_text(files_ / (path.substr(1) + "/memory.high"));
+      return text != std::to_string(kHighBefore.count);
+    });
+  };
+  for (const std::string& path : paths) {
+    files_.write(path.substr(1) + "/memory.high", std::to_string(kHighBefore.count));
+    files_.write(path.substr(1) + "/memory.current", "80003072");
+    wanted.push_back({path, tree_.id_at(path).value(), MemoryQosFile::high, kHighWanted});
+  }
+  writer_->apply(wanted, kHighStart);
+  EXPECT_EQ(count_lowered(), 0);
+  for (int n = 1; n <= 3; ++n) {
+    writer_->apply(wanted, kHighStart + n * 2s);
+    writer_->advance(kHighStart + n * 2s);
+    EXPECT_EQ(count_lowered(), n) << "the first one has its next step after the others";
+  }
 }
 
 TEST_F(MemoryHighWriterFiles, AResetIsWrittenAgainSixTimesInAnHour) {

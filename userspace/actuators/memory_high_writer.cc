@@ -16,6 +16,7 @@ namespace {
 
 constexpr Bytes kHighStep = RuleSettingsWriter::kStep;
 constexpr Duration kHighStepPause = RuleSettingsWriter::kStepPause;
+constexpr const char* kInSteps = "usage is above it: it is lowered in steps";
 constexpr const char* kAnotherProcess = "another process has written it since";
 
 Result<kernel::CgroupDir> open_wanted(const kernel::CgroupTree& tree, const MemoryReserve& wanted) {
@@ -37,9 +38,12 @@ void MemoryHighWriter::apply(const std::vector<MemoryReserve>& wanted, Monotonic
   restore_unwanted(wanted);
   for (const MemoryReserve& each : wanted) {
     HighSetting& setting = settings_.try_emplace(each.cgroup, HighSetting{each}).first->second;
+    const bool is_higher = setting.wanted.value < each.value;
     setting.wanted = each;
     if (setting.lifted && *setting.lifted <= each.value) setting.lifted.reset();
-    bring(setting, now);
+    // Its next step is one of advance(), in its turn.
+    if (setting.next_step && !is_higher) continue;
+    bring(setting, now, Reclaim::no);
   }
 }
 
@@ -62,14 +66,15 @@ void MemoryHighWriter::restore_unwanted(const std::vector<MemoryReserve>& wanted
 }
 
 bool MemoryHighWriter::advance(MonotonicTime now) {
-  bool changed = false;
+  HighSetting* next = nullptr;
   for (auto& [cgroup, setting] : settings_) {
     if (!setting.next_step || now < *setting.next_step) continue;
-    const ReserveOutcome before = setting.outcome;
-    bring(setting, now);
-    changed = changed || before != setting.outcome;
+    if (next == nullptr || *setting.next_step < *next->next_step) next = &setting;
   }
-  return changed;
+  if (next == nullptr) return false;
+  const ReserveOutcome before = next->outcome;
+  bring(*next, now, Reclaim::yes);
+  return before != next->outcome;
 }
 
 std::optional<MonotonicTime> MemoryHighWriter::next_due() const {
@@ -80,14 +85,15 @@ std::optional<MonotonicTime> MemoryHighWriter::next_due() const {
   return due;
 }
 
-void MemoryHighWriter::bring(HighSetting& setting, MonotonicTime now) {
+void MemoryHighWriter::bring(HighSetting& setting, MonotonicTime now, Reclaim reclaim) {
   setting.next_step.reset();
-  auto done = write(setting, now);
+  auto done = write(setting, now, reclaim);
   setting.outcome =
       done ? *std::move(done) : ReserveOutcome{MemoryQosState::failed, done.error().text()};
 }
 
-Result<ReserveOutcome> MemoryHighWriter::write(HighSetting& setting, MonotonicTime now) {
+Result<ReserveOutcome> MemoryHighWriter::write(HighSetting& setting, MonotonicTime now,
+                                               Reclaim reclaim) {
   if (setting.is_lost) return ReserveOutcome{MemoryQosState::left, kAnotherProcess};
   if (!setting.high) TRY(open(setting));
   if (auto left = TRY(check_present(setting, now))) return *std::move(left);
@@ -99,7 +105,7 @@ Result<ReserveOutcome> MemoryHighWriter::write(HighSetting& setting, MonotonicTi
     if (*original == target) return ReserveOutcome{MemoryQosState::equal};
     return ReserveOutcome{MemoryQosState::left, "it is lower already"};
   }
-  auto stepped = step_down(setting, now);
+  auto stepped = step_down(setting, now, reclaim);
   if (stepped || stepped.error().code != EBUSY) return stepped;
   return ReserveOutcome{MemoryQosState::left,
                         "another setting of the agent has its memory.high, or another process "
@@ -158,7 +164,8 @@ Result<std::optional<ReserveOutcome>> MemoryHighWriter::check_present(HighSettin
 }
 
 // REQUIRES: the target is below the original.
-Result<ReserveOutcome> MemoryHighWriter::step_down(HighSetting& setting, MonotonicTime now) const {
+Result<ReserveOutcome> MemoryHighWriter::step_down(HighSetting& setting, MonotonicTime now,
+                                                   Reclaim reclaim) const {
   kernel::MemoryHigh& high = *setting.high;
   const auto cgroup = TRY(open_wanted(tree_, setting.wanted));
   const Bytes usage = TRY(kernel::read_usage(cgroup));
@@ -168,13 +175,18 @@ Result<ReserveOutcome> MemoryHighWriter::step_down(HighSetting& setting, Monoton
   const Bytes value = raises ? target : std::max(target, usage - kHighStep);
   // While it is being lowered, it does not follow a cgroup that grows.
   const auto& above = ours ? ours : high.original();
-  if (raises || !above || value < *above) TRY(high.set(value));
+  const bool writes = raises || !above || value < *above;
+  if (writes && value < usage && reclaim == Reclaim::no) {
+    setting.next_step = now;
+    return ReserveOutcome{MemoryQosState::left, kInSteps};
+  }
+  if (writes) TRY(high.set(value));
   if (high.current() == target) {
     if (setting.lifted) return ReserveOutcome{MemoryQosState::left, setting.lift_reason};
     return ReserveOutcome{MemoryQosState::written};
   }
   setting.next_step = now + kHighStepPause;
-  return ReserveOutcome{MemoryQosState::left, "usage is above it: it is lowered in steps"};
+  return ReserveOutcome{MemoryQosState::left, kInSteps};
 }
 
 const ReserveOutcome* MemoryHighWriter::outcome(CgroupId cgroup) const {
@@ -211,7 +223,7 @@ Result<void> MemoryHighWriter::lift(CgroupId cgroup, Bytes high, std::string rea
 void MemoryHighWriter::end_lift(CgroupId cgroup, MonotonicTime now) {
   HighSetting& setting = settings_.at(cgroup);
   setting.lifted.reset();
-  bring(setting, now);
+  bring(setting, now, Reclaim::no);
 }
 
 }  // namespace forestall::actuators

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the memory.high of memory QoS (v2), and restores what was there before.
 //
-// A value is never raised above the original. One below usage is written in steps, one at each
-// advance(), as in actuators/rule_settings_writer.h: the kernel reclaims in the writing thread. The
+// A value is never raised above the original. One below usage is written in steps, as in
+// actuators/rule_settings_writer.h: the kernel reclaims in the writing thread, which can take a
+// second. Only advance() takes a step, of one cgroup, so that the caller can end between two. The
 // records are those of every memory.high that the agent sets (kernel/memory_high.h): of two
 // settings of one cgroup the first one applies, and the next start restores what a killed agent
 // left.
@@ -40,10 +41,10 @@ class MemoryHighWriter {
   MemoryHighWriter(const MemoryHighWriter&) = delete;
   MemoryHighWriter& operator=(const MemoryHighWriter&) = delete;
 
-  // From now on exactly these are present. What could not be restored is tried again at the next
-  // call.
+  // From now on exactly these are present, except those whose steps begin with the next advance().
+  // What could not be restored is tried again at the next call.
   void apply(const std::vector<MemoryReserve>& wanted, MonotonicTime now);
-  // Takes the steps that are due. Whether an outcome has changed.
+  // Takes the step that is due first, if any. Whether an outcome has changed.
   bool advance(MonotonicTime now);
   [[nodiscard]] std::optional<MonotonicTime> next_due() const;
 
@@ -66,6 +67,8 @@ class MemoryHighWriter {
   [[nodiscard]] std::uint64_t rewrites() const { return rewrites_; }
 
  private:
+  // Whether a write may make the kernel reclaim in this thread.
+  enum class Reclaim : bool { no, yes };
   struct HighSetting {
     MemoryReserve wanted;
     std::optional<kernel::MemoryHigh> high = {};
@@ -78,14 +81,16 @@ class MemoryHighWriter {
   };
 
   void restore_unwanted(const std::vector<MemoryReserve>& wanted);
-  void bring(HighSetting& setting, MonotonicTime now);
-  [[nodiscard]] Result<ReserveOutcome> write(HighSetting& setting, MonotonicTime now);
+  void bring(HighSetting& setting, MonotonicTime now, Reclaim reclaim);
+  [[nodiscard]] Result<ReserveOutcome> write(HighSetting& setting, MonotonicTime now,
+                                             Reclaim reclaim);
   [[nodiscard]] Result<void> open(HighSetting& setting) const;
   [[nodiscard]] Result<void> undo_leftover(const MemoryReserve& wanted) const;
   // Nothing: the file has what is expected.
   [[nodiscard]] Result<std::optional<ReserveOutcome>> check_present(HighSetting& setting,
                                                                     MonotonicTime now);
-  [[nodiscard]] Result<ReserveOutcome> step_down(HighSetting& setting, MonotonicTime now) const;
+  [[nodiscard]] Result<ReserveOutcome> step_down(HighSetting& setting, MonotonicTime now,
+                                                 Reclaim reclaim) const;
 
   const kernel::CgroupTree& tree_;
   const kernel::SettingRecords& records_;

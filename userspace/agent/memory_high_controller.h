@@ -47,7 +47,7 @@ class MemoryHighController {
   // From now on exactly these are present, or lifted.
   void apply(const std::vector<actuators::MemoryReserve>& wanted, const LiftRule& rule,
              MonotonicTime now);
-  // What is due: steps, readings, lifts. Whether an outcome has changed.
+  // What is due: one step, readings, lifts. Whether an outcome has changed.
   bool advance(MonotonicTime now);
   // Readable when advance() has something to do before next_due().
   [[nodiscard]] int fd() const { return reader_->fd(); }

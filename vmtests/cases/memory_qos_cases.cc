@@ -533,6 +533,8 @@ TEST_F(MemoryThrottle, APodThatIsAboveItIsLoweredInSteps) {
   ASSERT_TRUE(above.wait_grown(kQosPatience));
   AgentRun agent(config("enforce"));
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  ASSERT_TRUE(test::wait_for_files(scratch_.directory(throttled_), -1,
+                                   [&] { return present_high() < mib(120).count; }));
   const auto status = wait_values(agent, reports("lowered in steps"));
   EXPECT_EQ(value(status).state(), "left");
   EXPECT_GT(present_high(), mib(80).count);

@@ -225,6 +225,8 @@ TEST_F(MemoryHighWriterFiles, ALiftAboveTheOriginalRestoresIt) {
   apply(kHighWanted);
   ASSERT_TRUE(writer_->lift(id(), Bytes{95'002'624}, "no progress"));
   EXPECT_EQ(high(), kHighBefore);
+  EXPECT_EQ(writer_->lifted(id()), kHighBefore);
+  EXPECT_EQ(writer_->original(id()), kHighBefore);
   EXPECT_FALSE(is_recorded());
   apply(kHighWanted);
   EXPECT_EQ(high(), kHighBefore);

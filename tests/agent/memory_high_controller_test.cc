@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,17 +65,21 @@ class MemoryHighControllerTest : public ::testing::Test {
   void set_stall(const std::string& path, int events, Duration full) const {
     files_.write("cgroup" + path + "/memory.events.local",
                  fmt::format("low 0\nhigh {}\nmax 0\noom 0\noom_kill 0\n", events));
+    set_pressure(path, full);
+  }
+  void set_pressure(const std::string& path, Duration full) const {
     files_.write("cgroup" + path + "/memory.pressure",
                  fmt::format("some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
                              "full avg10=0.00 avg60=0.00 avg300=0.00 total={}\n",
                              full / 1us));
   }
-  void apply(const std::vector<std::string>& paths, std::optional<Bytes> reserve = Bytes{}) {
+  void apply(const std::vector<std::string>& paths, std::optional<Bytes> reserve = Bytes{},
+             Duration after = 0s) {
     std::vector<actuators::MemoryReserve> wanted;
     for (const std::string& each : paths) {
       wanted.push_back({each, *tree_.id_at(each), MemoryQosFile::high, kNodeHigh});
     }
-    controller_->apply(wanted, {10s, reserve}, kNodeStart);
+    controller_->apply(wanted, {10s, reserve}, kNodeStart + after);
   }
   // One second more, in which these cgroups waited for memory all the time.
   bool stall(const std::vector<std::string>& paths) {
@@ -123,6 +129,55 @@ TEST_F(MemoryHighControllerTest, RestoresItWhenUsageHasFallen) {
   EXPECT_EQ(stall_until_change({}), 10);
   EXPECT_EQ(high("/a"), kNodeHigh);
   EXPECT_EQ(outcome("/a"), actuators::ReserveOutcome{MemoryQosState::written});
+}
+
+// The kernel hides memory.pressure of a living cgroup while its cgroup.pressure is 0. The host name
+// is a file that has events, as memory.events.local of the kernel has, and the text of the test.
+TEST_F(MemoryHighControllerTest, ALiftEndsAlsoIfPressureWasHiddenForATime) {
+  if (unshare(CLONE_NEWUTS) != 0) {
+    GTEST_SKIP() << "not applicable: a host name of its own needs CAP_SYS_ADMIN; runs as root";
+  }
+  const auto set_events = [](int count) {
+    const std::string text = fmt::format("high {}", count);
+    return sethostname(text.data(), text.size()) == 0;
+  };
+  ASSERT_TRUE(set_events(0));
+  std::filesystem::remove(files_ / "cgroup/a/memory.events.local");
+  std::filesystem::create_symlink("/proc/sys/kernel/hostname",
+                                  files_ / "cgroup/a/memory.events.local");
+  const auto pass_second = [&] { return controller_->advance(kNodeStart + ++second_ * 1s); };
+  apply({"/a"});
+  ASSERT_EQ(controller_->next_due(), std::nullopt) << "it waits for an event";
+  bool lifted = false;
+  for (int n = 1; n <= 20 && !lifted; ++n) {
+    ASSERT_TRUE(set_events(n));
+    set_pressure("/a", n * 1s);
+    lifted = pass_second();
+  }
+  ASSERT_TRUE(lifted);
+  const std::string pressure = files_ / "cgroup/a/memory.pressure";
+  std::filesystem::rename(pressure, pressure + ".hidden");
+  EXPECT_FALSE(pass_second());
+  apply({"/a"}, Bytes{}, second_ * 1s);
+  EXPECT_EQ(controller_->next_due(), kNodeStart + (second_ + 1) * 1s) << "it has no event";
+  std::filesystem::rename(pressure + ".hidden", pressure);
+  set("/a", "memory.current", Bytes{10'002'432});
+  for (int n = 0; n < 12; ++n) pass_second();
+  EXPECT_EQ(high("/a"), kNodeHigh);
+}
+
+// It is not raised above it, so it grants no more than this either.
+TEST_F(MemoryHighControllerTest, ALiftEndsAtTheValueBeforeAndIsNotRepeated) {
+  set("/a", "memory.high", Bytes{40'001'536});
+  apply({"/a", "/p/a"});
+  ASSERT_EQ(stall_until_change({"/a"}), 11);
+  EXPECT_EQ(high("/a"), Bytes{40'001'536});
+  set("/a", "memory.current", Bytes{40'001'536});
+  EXPECT_GT(stall_until_change({"/a"}), 9);
+  EXPECT_EQ(controller_->lifts(), 1U);
+  EXPECT_THAT(outcome("/a").reason, HasSubstr("not lifted: the value before is not higher: 38"));
+  for (int n = 0; n < 20 && controller_->lifts() == 1; ++n) stall({"/p/a"});
+  EXPECT_EQ(high("/p/a"), Bytes{44'998'656}) << "a quarter: the other one has used its grant";
 }
 
 TEST_F(MemoryHighControllerTest, WithoutPressureNothingIsThrottled) {

@@ -205,6 +205,12 @@ std::optional<Bytes> MemoryHighWriter::lifted(CgroupId cgroup) const {
   return found == settings_.end() ? std::nullopt : found->second.lifted;
 }
 
+std::optional<Bytes> MemoryHighWriter::original(CgroupId cgroup) const {
+  const auto found = settings_.find(cgroup);
+  if (found == settings_.end() || !found->second.high) return std::nullopt;
+  return found->second.high->original();
+}
+
 Result<void> MemoryHighWriter::lift(CgroupId cgroup, Bytes high, std::string reason) {
   HighSetting& setting = settings_.at(cgroup);
   const auto& original = setting.high->original();
@@ -213,7 +219,8 @@ Result<void> MemoryHighWriter::lift(CgroupId cgroup, Bytes high, std::string rea
   } else {
     TRY(setting.high->set(high));
   }
-  setting.lifted = setting.high->current().value_or(high);  // in whole pages
+  // In whole pages; or the original, which is present again.
+  setting.lifted = setting.high->current() ? setting.high->current() : original;
   setting.lift_reason = reason;
   setting.next_step.reset();
   setting.outcome = {MemoryQosState::left, std::move(reason)};

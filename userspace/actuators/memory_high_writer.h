@@ -52,7 +52,10 @@ class MemoryHighWriter {
   [[nodiscard]] const ReserveOutcome* outcome(CgroupId cgroup) const;
   // What the agent has written; nothing: nothing.
   [[nodiscard]] std::optional<Bytes> present(CgroupId cgroup) const;
+  // What is present by a lift.
   [[nodiscard]] std::optional<Bytes> lifted(CgroupId cgroup) const;
+  // What was there before; nothing: "max", or unknown.
+  [[nodiscard]] std::optional<Bytes> original(CgroupId cgroup) const;
 
   // Writes `high` in place of the wanted value, until end_lift() or a higher wanted one. The
   // original is restored if it is not above `high`. REQUIRES: it is wanted, and the agent has

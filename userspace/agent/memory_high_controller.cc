@@ -78,7 +78,12 @@ void MemoryHighController::apply(const std::vector<MemoryReserve>& wanted, const
   });
   writer_.apply(watched, now);
   for (auto& [cgroup, each] : throttled_) {
-    if (!each.next_reading) wait_for_event(each, now);
+    if (each.next_reading) continue;
+    if (writer_.lifted(cgroup)) {
+      each.next_reading = now + kReadEvery;  // it has no event below its lifted value
+    } else {
+      wait_for_event(each, now);
+    }
   }
 }
 
@@ -115,7 +120,8 @@ bool MemoryHighController::take_reading(Throttled& throttled, MonotonicTime now)
   const CgroupId cgroup = throttled.wanted.cgroup;
   const auto reading = reader_->read(cgroup, now);
   if (!reading && kernel::is_removed(reading.error())) {
-    throttled.next_reading.reset();  // the next facts do not have it
+    // The next facts do not have it, or have it still: its PSI was turned off.
+    throttled.next_reading.reset();
     return false;
   }
   const auto present = writer_.present(cgroup);
@@ -192,9 +198,13 @@ Result<Bytes> MemoryHighController::raise(const Throttled& throttled, Bytes from
     return error("the node or a cgroup above it has no headroom for it: " +
                  exports::amount_text(room.headroom.count));
   }
-  TRY(writer_.lift(throttled.wanted.cgroup, *high,
+  const CgroupId cgroup = throttled.wanted.cgroup;
+  if (const auto original = writer_.original(cgroup); original && *original <= from) {
+    return error("the value before is not higher: " + exports::amount_text(original->count));
+  }
+  TRY(writer_.lift(cgroup, *high,
                    fmt::format("lifted: no progress for {} at {}", brief(stalled), from.count)));
-  return *high;
+  return writer_.lifted(cgroup).value_or(*high);
 }
 
 Result<policy::LiftRoom> MemoryHighController::room_of(const Throttled& throttled) {

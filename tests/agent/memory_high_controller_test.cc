@@ -46,8 +46,7 @@ class MemoryHighControllerTest : public ::testing::Test {
     files_.write("cgroup/p/memory.max", "max\n");
     files_.write("cgroup/p/memory.high", "max\n");
     set_available(Bytes{99'999'744});
-    const std::string meminfo = files_ / "proc/meminfo";
-    auto made = MemoryHighController::create(tree_, records_, log_, meminfo.c_str());
+    auto made = MemoryHighController::create(tree_, records_, log_, files_ / "proc");
     EXPECT_TRUE(made) << made.error().text();
     controller_ = std::move(made).value();
   }
@@ -219,6 +218,25 @@ TEST_F(MemoryHighControllerTest, WhatThresholdsKeepFreeIsNoHeadroom) {
   apply({"/a"}, mib(52));
   EXPECT_EQ(stall_until_change({"/a"}), 11);
   EXPECT_EQ(high("/a"), kNodeHigh);
+}
+
+// The measure of the thresholds: 80 MiB of 1000000 kB are not in the working set.
+TEST_F(MemoryHighControllerTest, TheWorkingSetOfTheNodeIsNoHeadroom) {
+  files_.write("proc/vmstat",
+               fmt::format("nr_anon_pages {}\nnr_file_pages 0\nnr_inactive_file 0\n",
+                           (Bytes{1'024'000'000} - mib(80)).count / sysconf(_SC_PAGESIZE)));
+  apply({"/a"}, mib(72));
+  EXPECT_EQ(stall_until_change({"/a"}), 11);
+  EXPECT_EQ(high("/a"), kNodeHigh);
+  EXPECT_THAT(outcome("/a").reason, HasSubstr("has no headroom for it: 8"));
+}
+
+TEST_F(MemoryHighControllerTest, ANodeWithoutACounterHasNoHeadroom) {
+  files_.write("proc/vmstat", "nr_anon_pages 300\n");
+  apply({"/a"});
+  EXPECT_EQ(stall_until_change({"/a"}), 11);
+  EXPECT_EQ(high("/a"), kNodeHigh);
+  EXPECT_THAT(outcome("/a").reason, HasSubstr("nr_inactive_file is missing"));
 }
 
 TEST_F(MemoryHighControllerTest, AnUnknownNodeHasNoHeadroom) {

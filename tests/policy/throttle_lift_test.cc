@@ -194,5 +194,29 @@ TEST(LiftReserve, IsTheHighestThresholdThatEvicts) {
   EXPECT_EQ(lift_reserve({}, gib(1)), Bytes{});
 }
 
+TEST(LiftHeadroom, IsTheLesserOfTheTwoMeasures) {
+  NodeSample node;
+  node.capacity = mib(1000);
+  node.usage = mib(700);
+  node.inactive_file = mib(100);
+  node.kernel_available = mib(500);
+  EXPECT_EQ(lift_headroom(node, mib(100)), mib(300)) << "capacity minus working set";
+  node.kernel_available = mib(250);
+  EXPECT_EQ(lift_headroom(node, mib(100)), mib(150)) << "MemAvailable";
+  EXPECT_EQ(lift_headroom(node, mib(300)), mib(-50));
+}
+
+TEST(LiftHeadroom, AnUnknownValueLeavesItUnknown) {
+  NodeSample node;
+  node.capacity = node.usage = node.inactive_file = node.kernel_available = mib(1);
+  ASSERT_TRUE(lift_headroom(node, Bytes{}));
+  for (auto each : {&NodeSample::capacity, &NodeSample::usage, &NodeSample::inactive_file,
+                    &NodeSample::kernel_available}) {
+    NodeSample unknown = node;
+    unknown.*each = std::nullopt;
+    EXPECT_EQ(lift_headroom(unknown, Bytes{}), std::nullopt);
+  }
+}
+
 }  // namespace
 }  // namespace forestall::policy

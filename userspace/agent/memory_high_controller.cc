@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/memory_high_controller.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,11 +47,11 @@ bool is_below(std::string_view path, std::string_view above) {
 
 Result<std::unique_ptr<MemoryHighController>> MemoryHighController::create(
     const kernel::CgroupTree& tree, const kernel::SettingRecords& records, exports::Log& log,
-    const char* meminfo) {
+    const std::string& proc) {
   auto reader = TRY(sources::ThrottleReader::create(tree));
-  auto opened = TRY(kernel::HeldFile::open(AT_FDCWD, meminfo, meminfo));
+  auto node = TRY(sources::NodeReader::open(tree, proc));
   return std::unique_ptr<MemoryHighController>(
-      new MemoryHighController(tree, records, log, std::move(reader), std::move(opened)));
+      new MemoryHighController(tree, records, log, std::move(reader), std::move(node)));
 }
 
 void MemoryHighController::apply(const std::vector<MemoryReserve>& wanted, const LiftRule& rule,
@@ -220,10 +219,12 @@ Result<policy::LiftRoom> MemoryHighController::room_of(const Throttled& throttle
 
 Result<Bytes> MemoryHighController::headroom_of_node() {
   if (!rule_.reserve) return error("the memory of the node is unknown");
-  const auto text = TRY(meminfo_.read(buffer_));
-  const auto meminfo = TRY(kernel::parse_meminfo(text));
-  if (!meminfo.available) return error(meminfo_.name() + " has no MemAvailable");
-  return *meminfo.available - *rule_.reserve - granted_below("");
+  std::vector<SourceNote> problems;
+  const NodeSample node = node_.read(buffer_, problems);
+  const auto free = policy::lift_headroom(node, *rule_.reserve);
+  if (!free && !problems.empty()) return error(problems[0].subject + ": " + problems[0].problem);
+  if (!free) return error("the available memory of the node is unknown");
+  return *free - granted_below("");
 }
 
 Result<std::optional<Bytes>> MemoryHighController::headroom_above(std::string_view path) const {

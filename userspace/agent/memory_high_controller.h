@@ -20,9 +20,9 @@
 #include "base/result.h"
 #include "exports/log.h"
 #include "kernel/cgroup_tree.h"
-#include "kernel/held_file.h"
 #include "kernel/setting_records.h"
 #include "policy/throttle_lift.h"
+#include "sources/node_reader.h"
 #include "sources/throttle_reader.h"
 
 namespace forestall::agent {
@@ -35,14 +35,15 @@ class MemoryHighController {
 
   struct LiftRule {
     Duration stall_max;
-    // Of MemAvailable, what is left to the node. Nothing: unknown, and nothing is lifted.
+    // What is left to the node (policy::lift_headroom). Nothing: unknown, and nothing is lifted.
     std::optional<Bytes> reserve;
   };
 
   // REQUIRES: cgroup v2. The references outlive it.
-  static Result<std::unique_ptr<MemoryHighController>> create(
-      const kernel::CgroupTree& tree, const kernel::SettingRecords& records, exports::Log& log,
-      const char* meminfo = "/proc/meminfo");
+  static Result<std::unique_ptr<MemoryHighController>> create(const kernel::CgroupTree& tree,
+                                                              const kernel::SettingRecords& records,
+                                                              exports::Log& log,
+                                                              const std::string& proc = "/proc");
 
   // From now on exactly these are present, or lifted.
   void apply(const std::vector<actuators::MemoryReserve>& wanted, const LiftRule& rule,
@@ -72,11 +73,11 @@ class MemoryHighController {
 
   MemoryHighController(const kernel::CgroupTree& tree, const kernel::SettingRecords& records,
                        exports::Log& log, std::unique_ptr<sources::ThrottleReader> reader,
-                       kernel::HeldFile meminfo)
+                       sources::NodeReader node)
       : tree_(tree),
         log_(log),
         reader_(std::move(reader)),
-        meminfo_(std::move(meminfo)),
+        node_(std::move(node)),
         writer_(tree, records) {}
   void take_events(MonotonicTime now);
   [[nodiscard]] bool take_reading(Throttled& throttled, MonotonicTime now);
@@ -95,7 +96,7 @@ class MemoryHighController {
   const kernel::CgroupTree& tree_;
   exports::Log& log_;
   const std::unique_ptr<sources::ThrottleReader> reader_;
-  const kernel::HeldFile meminfo_;
+  const sources::NodeReader node_;
   actuators::MemoryHighWriter writer_;
   LiftRule rule_{};
   std::map<CgroupId, Throttled> throttled_;

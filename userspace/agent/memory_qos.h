@@ -36,7 +36,7 @@ struct MemoryQosFacts {
   bool dry_run = false;
   std::int64_t node_allocatable = 0;  // bytes; 0: unknown
   std::int64_t min_limit = 0;         // the most memory.min of the node; bytes, 0: unknown
-  // What a lifted memory.high leaves of MemAvailable; nothing: unknown, and none is lifted.
+  // What a lifted memory.high leaves to the node; nothing: unknown, and none is lifted.
   std::optional<Bytes> lift_reserve;
   std::vector<std::shared_ptr<const Pod>> pods;
   std::vector<policy::QosPodCgroup> cgroups;  // without containers

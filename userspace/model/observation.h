@@ -27,7 +27,7 @@ struct NodeSample {
   std::optional<Bytes> usage;          // v1: root usage_in_bytes; v2: vmstat anon + file
   std::optional<Bytes> inactive_file;  // v1: root memory.stat; v2: vmstat
   std::optional<Bytes>
-      kernel_available;  // MemAvailable: used for decisions by memory.untilOom only
+      kernel_available;  // MemAvailable: used by memory.untilOom and lifts of memory.high only
   std::optional<Bytes> swap_total;
   std::optional<Bytes> swap_free;
   std::optional<MonotonicTime> at;  // when it was read; nullopt: with the observation

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "model/workload.h"
 #include "policy/saturating.h"
 
 namespace forestall::policy {
@@ -79,6 +80,14 @@ Bytes lift_reserve(std::span<const Threshold> thresholds, Bytes capacity) {
     reserve = std::max(reserve, Bytes{each.limit.of(capacity.count).value()});
   }
   return reserve;
+}
+
+std::optional<Bytes> lift_headroom(const NodeSample& node, Bytes reserve) {
+  if (!node.capacity || !node.usage || !node.inactive_file || !node.kernel_available) {
+    return std::nullopt;
+  }
+  const Bytes available = subtract(*node.capacity, working_set(*node.usage, *node.inactive_file));
+  return subtract(std::min(available, *node.kernel_available), reserve);
 }
 
 }  // namespace forestall::policy

@@ -18,6 +18,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "model/observation.h"
 #include "model/threshold.h"
 #include "model/throttle_reading.h"
 
@@ -74,7 +75,12 @@ struct LiftRoom {
 // Nothing: the headroom does not cover a lift.
 [[nodiscard]] std::optional<Bytes> lifted_high(const LiftRoom& room, Bytes present);
 
-// What a lift must leave of the node's available memory: the highest threshold that evicts.
+// What a lift must leave to the node: the highest threshold on memory.available that evicts.
 [[nodiscard]] Bytes lift_reserve(std::span<const Threshold> thresholds, Bytes capacity);
+
+// What the node has left above `reserve`: by the measure of the threshold, capacity minus working
+// set, and by MemAvailable, which does without what the kernel cannot reclaim. The lesser one
+// counts. Nothing: one of them is unknown.
+[[nodiscard]] std::optional<Bytes> lift_headroom(const NodeSample& node, Bytes reserve);
 
 }  // namespace forestall::policy

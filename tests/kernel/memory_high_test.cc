@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -143,6 +144,33 @@ TEST_F(MemoryHighFile, OfTwoThreadsThatSetItAtATimeOneIsRefused) {
     for (auto& each : holders) each.reset();
     ASSERT_EQ(high(), "40960000") << "round " << round;
   }
+}
+
+// claim() of another setting keeps it between its first reading and its record, and this other one
+// ends meanwhile: the value that was read is not the original.
+TEST_F(MemoryHighFile, AValueThatChangesBeforeTheRecordIsNoOriginal) {
+  const UniqueFd accesses(inotify_init1(IN_CLOEXEC));
+  ASSERT_TRUE(accesses);
+  leave("40960000 40960000 20480000");  // claim() calls back with it
+  files_.write("a/memory.high", "24576000");
+  auto held = MemoryHigh::open(*tree_.open("/a"), records_);
+  ASSERT_TRUE(held);
+  const std::string file = files_ / "a/memory.high";
+  ASSERT_GE(inotify_add_watch(accesses.get(), file.c_str(), IN_ACCESS), 0);
+  Result<void> done;
+  std::thread setter;
+  const auto other = records_.claim({id(), "/a", "unused"}, [&](std::string_view) {
+    setter = std::thread([&] { done = held->set(Bytes{20480000}); });
+    std::array<char, 4096> event;
+    EXPECT_GT(read(accesses.get(), event.data(), event.size()), 0);
+    files_.write("a/memory.high", "40960000");
+    return true;
+  });
+  setter.join();
+  EXPECT_EQ(other.error().code, EBUSY);
+  EXPECT_EQ(done.error().code, EBUSY);
+  EXPECT_EQ(high(), "40960000");
+  EXPECT_FALSE(recorded());
 }
 
 // A record of what was not set would keep others away.

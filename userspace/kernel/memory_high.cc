@@ -48,16 +48,22 @@ Result<std::optional<Bytes>> MemoryHigh::read() const {
   return read_amount(file_.get(), name_);
 }
 
+Result<void> MemoryHigh::check_is(const std::optional<Bytes>& expected) const {
+  if (TRY(read()) == expected) return {};
+  return Error{EBUSY, fmt::format("{} was changed by another process", name_)};
+}
+
 Result<void> MemoryHigh::set(Bytes value) {
   const Bytes page{::sysconf(_SC_PAGESIZE)};
   const Bytes rounded{value.count / page.count * page.count};
   if (original_ && *original_ <= rounded) return Error{EPERM, fmt::format("raise {}", name_)};
   const auto before = ours_ ? ours_ : original_;
-  if (TRY(read()) != before) {
-    return Error{EBUSY, fmt::format("{} was changed by another process", name_)};
-  }
+  TRY(check_is(before));
   TRY(record(before, rounded));
-  if (auto written = write_amount(file_.get(), rounded, name_); !written) {
+  // Another setting may have ended before the record, and `before` is its value then.
+  auto written = check_is(before);
+  if (written) written = write_amount(file_.get(), rounded, name_);
+  if (!written) {
     // Nothing was set, so the record would only keep others away.
     if (!ours_) records_->drop(cgroup_);
     return written;

@@ -35,9 +35,9 @@ class MemoryHigh {
   [[nodiscard]] Result<std::optional<Bytes>> read() const;
 
   // Writes the record, then `value` rounded down to a page. EPERM: the original is not higher, and
-  // the value is never raised. EBUSY: another process has changed the file meanwhile, or another
-  // running process has a record. Other errors: the record could not be written. REQUIRES: usage is
-  // below `value`; otherwise the kernel reclaims in this thread before the write returns.
+  // the value is never raised. EBUSY: another process or setting has changed the file meanwhile, or
+  // another running process has a record. Other errors: the record could not be written. REQUIRES:
+  // usage is below `value`; otherwise the kernel reclaims in this thread before the write returns.
   [[nodiscard]] Result<void> set(Bytes value);
   // Writes the original back and deletes the record. Does nothing if nothing was set, if the cgroup
   // was removed, or if another process has changed the file.
@@ -46,6 +46,8 @@ class MemoryHigh {
  private:
   MemoryHigh(const SettingRecords& records, const CgroupDir& cgroup, UniqueFd file,
              std::optional<Bytes> original, ProcessId self);
+  // EBUSY: the file has another value.
+  [[nodiscard]] Result<void> check_is(const std::optional<Bytes>& expected) const;
   [[nodiscard]] Result<void> record(const std::optional<Bytes>& before, Bytes value) const;
 
   const SettingRecords* records_;

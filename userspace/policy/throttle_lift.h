@@ -8,6 +8,9 @@
 // - the cgroup was above memory.high in the last 5 s (memory.events.local, "high");
 // - in at least 80 % of the time all its tasks that had work waited for memory (PSI, "full").
 //
+// A cgroup with one task that runs is not stalled, however long its other tasks wait: its "full"
+// does not grow. It makes some progress, and stays throttled.
+//
 // It is restored after the same time in which usage was more than a sixteenth below it and the
 // cgroup was not stalled. A missing reading begins each of these times anew.
 #pragma once

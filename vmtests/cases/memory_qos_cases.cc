@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory QoS on cgroup v2, which the development host does not have: what `status` shows are the
 // values of kubelet's formulas, next to what the kernel has; what `enforce` writes and restores,
-// that it protects and throttles, and that no workload stays throttled without progress.
+// that it protects and throttles, and that no workload all of whose tasks wait stays throttled.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>

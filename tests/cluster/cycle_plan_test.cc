@@ -68,7 +68,7 @@ rebalance::Snapshot two_old_pods() {
   return reader.take(kNow);
 }
 
-std::vector<std::string> moved(const CyclePlan::Made& made) {
+std::vector<std::string> moved_pods(const CyclePlan::Made& made) {
   std::vector<std::string> names;
   for (const rebalance::Move& each : made.plan.history.value()) names.push_back(each.pod);
   return names;
@@ -81,10 +81,10 @@ TEST(CyclePlan, HasNoMoveOfAPodThatWasGone) {
   auto policy = read_policy("policy.yaml", kOldPodsFixed, "fixed", nullptr);
   ASSERT_TRUE(policy) << policy.error().text();
   CyclePlan plan(*std::move(policy), two_old_pods(), {}, {});
-  EXPECT_THAT(moved(plan.make(refused, clock.now())), testing::ElementsAre("a", "b"));
+  EXPECT_THAT(moved_pods(plan.make(refused, clock.now())), testing::ElementsAre("a", "b"));
   plan.gone("uid-a", "not found");
   plan.ended("uid-b", "refused by its budget");
-  EXPECT_THAT(moved(plan.make(refused, clock.now())), testing::IsEmpty());
+  EXPECT_THAT(moved_pods(plan.make(refused, clock.now())), testing::IsEmpty());
 }
 
 // A StatefulSet's pod has the same name again.
@@ -96,9 +96,9 @@ TEST(CyclePlan, KeepsTheEarlierMoveOfAPodThatWasGone) {
   rebalance::Snapshot snapshot = two_old_pods();
   rebalance::Move before{"other", "n2", "shop", "a", snapshot.taken_ns - 1'000'000'000};
   CyclePlan plan(*std::move(policy), std::move(snapshot), {}, {before});
-  EXPECT_THAT(moved(plan.make(refused, clock.now())), testing::ElementsAre("a", "a", "b"));
+  EXPECT_THAT(moved_pods(plan.make(refused, clock.now())), testing::ElementsAre("a", "a", "b"));
   plan.gone("uid-a", "not found");
-  EXPECT_THAT(moved(plan.make(refused, clock.now())), testing::ElementsAre("a", "b"));
+  EXPECT_THAT(moved_pods(plan.make(refused, clock.now())), testing::ElementsAre("a", "b"));
 }
 
 }  // namespace

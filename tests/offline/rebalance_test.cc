@@ -166,7 +166,10 @@ TEST(RebalanceCommand, NeedsFilesOrACluster) {
   EXPECT_THAT(errors_of({}), HasSubstr("use --kubeconfig FILE, or --cluster FILE"));
   EXPECT_THAT(errors_of({"-o", "json"}), HasSubstr("use --cluster FILE"));
   EXPECT_THAT(errors_of({"--metrics", "m.json"}), HasSubstr("--metrics requires --cluster"));
-  EXPECT_THAT(errors_of({"--leader-elect"}), HasSubstr("requires --descheduling-interval"));
+  EXPECT_THAT(errors_of({"--leader-elect", "--kubeconfig", tree / "missing"}),
+              HasSubstr("leaderElection must be used with deschedulingInterval"));
+  EXPECT_THAT(errors_of({"--cluster", "c.json", "--leader-elect"}),
+              HasSubstr("--cluster excludes --leader-elect"));
   EXPECT_THAT(errors_of({"--cluster", "c.json", "--descheduling-interval", "5m"}),
               HasSubstr("--cluster excludes --descheduling-interval"));
   EXPECT_THAT(errors_of({"--kubeconfig", tree / "nodes.json", "--descheduling-interval", "-1s"}),

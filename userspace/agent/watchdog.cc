@@ -178,11 +178,7 @@ std::optional<KillRequest> Watchdog::take_kill() {
 // ---- the thread's ----
 
 void Watchdog::serve() {
-  if (real_time_) {
-    kernel::use_watchdog_priority();
-  } else {
-    kernel::use_service_priority();  // the loop has nice -20
-  }
+  if (real_time_) kernel::use_watchdog_priority();
   while (!stopping_) {
     drop_retired();
     const auto orders = current();

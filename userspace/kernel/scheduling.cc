@@ -36,8 +36,13 @@ FeatureReport forced_off(Feature feature) {
   return {feature, FeatureState::forced_off, "disabled by the operator"};
 }
 
+// Of this thread alone: those that it starts, and the programs of hooks, would inherit it.
 std::string nice_instead() {
-  if (setpriority(PRIO_PROCESS, 0, kHighestNice) == 0) return "nice -20 instead";
+  if (setpriority(PRIO_PROCESS, 0, kHighestNice) == 0) {
+    const sched_param ordinary{};
+    ::sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &ordinary);
+    return "nice -20 instead";
+  }
   const int code = errno;
   errno = 0;
   const int nice = getpriority(PRIO_PROCESS, 0);
@@ -80,13 +85,11 @@ FeatureReport use_real_time(const FeatureSet& disabled) {
 
 namespace {
 
-// If the kernel refuses, it refuses the loop too, which then has nice -20. If that is refused as
-// well, the loop has no other priority either.
+// If the kernel refuses, it refuses the loop too, so no priority inversion is possible.
 void try_real_time(int priority) {
   sched_param wanted{};
   wanted.sched_priority = priority;
-  if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted) == 0) return;
-  static_cast<void>(setpriority(PRIO_PROCESS, 0, kHighestNice));
+  sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted);
 }
 
 }  // namespace

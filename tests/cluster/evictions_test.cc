@@ -286,6 +286,16 @@ TEST(Evictions, RepeatA401OnceAtOnceBecauseTheTokenIsReadAgain) {
               ElementsAre("0 POST", "0 POST", "800 POST", "evicted"));
 }
 
+// The API server answers so if the webhook gives no code.
+TEST(Evictions, AWebhookMayPermitLater) {
+  const std::string denial = R"({"kind":"Status","status":"Failure","code":400,"message":)"
+                             R"("admission webhook \"w\" denied the request: failover runs"})";
+  EXPECT_THAT(Play().run({{400, denial}, {400, denial}, {201}}),
+              ElementsAre("0 POST", "400 POST", "1200 POST", "evicted"));
+  EXPECT_THAT(Play().run({{400, R"({"kind":"Status","code":400,"message":"no JSON"})"}}),
+              ElementsAre("0 POST", "refused"));
+}
+
 TEST(Evictions, ReportWhatIsForbidden) {
   Play play;
   EXPECT_THAT(Play().run({{403, "<html>no</html>"}, {422, ""}, {201}}),

@@ -61,7 +61,7 @@ class LeaderElectionTest : public ::testing::Test {
     return last_.method + ' ' + last_.target;
   }
   void become_leader() {
-    EXPECT_EQ(play(404), kGetLease);
+    EXPECT_EQ(play(404, kNoLease), kGetLease);
     EXPECT_EQ(play(201), kCreateLease);
     EXPECT_TRUE(election_.leads(now_));
   }
@@ -71,6 +71,16 @@ class LeaderElectionTest : public ::testing::Test {
   std::int64_t wall_ = 1'764'093'600'000'001;
   LeaderElection election_{lease_of("me"), [this] { return wall_; }, [] { return 0.0; }};
 };
+
+// Of a load balancer. As the answer that there is none, it would begin the wait for a dead leader
+// anew each time, and no process would lead.
+TEST_F(LeaderElectionTest, A404ThatDoesNotNameTheLeaseIsAFailure) {
+  for (const char* body : {"", "<html>", R"({"kind":"Status","code":404,"reason":"NotFound"})"}) {
+    EXPECT_EQ(play(404, body), kGetLease);
+  }
+  EXPECT_EQ(play(404, kNoLease), kGetLease);
+  EXPECT_EQ(play(201), kCreateLease);
+}
 
 TEST_F(LeaderElectionTest, CreatesTheLease) {
   EXPECT_FALSE(election_.leads(now_));
@@ -85,7 +95,7 @@ TEST_F(LeaderElectionTest, CreatesTheLease) {
 // Else two processes lead.
 TEST_F(LeaderElectionTest, AProxyThatAcceptsMakesNoLeader) {
   for (const char* body : {"", "<html>Log in</html>", "{}", R"({"kind":"Status"})"}) {
-    EXPECT_EQ(play(404), kGetLease);
+    EXPECT_EQ(play(404, kNoLease), kGetLease);
     EXPECT_EQ(play(200, body), kCreateLease);
     EXPECT_FALSE(election_.leads(now_)) << body;
     EXPECT_NE(election_.problem(), "");
@@ -126,7 +136,7 @@ TEST_F(LeaderElectionTest, RenewsAtTheSameTimesIfTheClockIsSet) {
 
 // The server may have accepted the change when it was sent.
 TEST_F(LeaderElectionTest, LeadsFromTheBeginOfItsRequest) {
-  EXPECT_NE(play(404), "");
+  EXPECT_NE(play(404, kNoLease), "");
   const MonotonicTime begun = now_;
   EXPECT_NE(play(201, kStatusAnswer, seconds(9)), "");
   EXPECT_EQ(election_.leads_until(), begun + seconds(107));
@@ -288,7 +298,9 @@ class Candidate {
     if (roll(10) == 0) return;
     if (http.method == "GET") {
       code_ = server.version == 0 ? 404 : 200;
-      body_ = lease(server.holder, std::to_string(server.version), 137, server.renewed);
+      body_ = code_ == 404
+                  ? kNoLease
+                  : lease(server.holder, std::to_string(server.version), 137, server.renewed);
       return;
     }
     const std::string version = fmt::format(R"("resourceVersion":"{}")", server.version);

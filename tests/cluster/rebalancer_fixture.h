@@ -371,7 +371,7 @@ class ClusterWithPods {
   ApiAnswer lease(const ApiRequest& request) {
     if (lease_code_ != 200 && request.method != "GET") return json_answer(lease_code_, "{}");
     if (request.method == "GET") {
-      if (version_ == 0) return json_answer(404, "{}");
+      if (version_ == 0) return json_answer(404, kNoLease);
       return json_answer(200, fmt::format(R"({{"metadata":{{"resourceVersion":"{}"}},"spec":)"
                                           R"({{"holderIdentity":"{}","leaseDurationSeconds":1,)"
                                           R"("renewTime":"{}"}}}})",

@@ -167,7 +167,7 @@ class ReservingCluster {
       holder = "me";
       return json_answer(200, kStatusAnswer);
     }
-    if (holder.empty()) return json_answer(404, "{}");
+    if (holder.empty()) return json_answer(404, kNoLease);
     return json_answer(200, fmt::format(R"({{"metadata":{{"resourceVersion":"1"}},"spec":)"
                                         R"({{"holderIdentity":"{}","leaseDurationSeconds":20}}}})",
                                         holder));

@@ -181,8 +181,11 @@ class KernelKills:
         self.expected = ""
 
     def begin(self) -> None:
-        self.read()
-        self.lines = []
+        """Those before were after the end of a test: they fail the one that begins."""
+        earlier = len(self.lines)
+        if self.read() > earlier:
+            report("killed by the kernel between two tests", self.lines[earlier:])
+        self.lines = self.lines[earlier:]
 
     def read(self) -> int:
         while True:

@@ -115,8 +115,11 @@ void Evictions::refused(Waiting& waiting, const kubernetes::ApiStatus& status,
   if (is_of_other_pod(status)) return end(uid, EvictionEnd::another_pod);
   if (is_of_budget(status)) return refused_by_budget(waiting, now);
   const bool other_version = is_of_other_version(status);
-  // A 404 that does not name the pod may be of a webhook, or of a server that has just started.
-  if (status.is_final() && status.code != kMissingObject && !other_version) {
+  // A 404 that does not name the pod may be of a webhook, or of a server that has just started. A
+  // webhook whose denial has no code is answered with 400, and may permit the eviction later.
+  const bool may_change =
+      status.code == kMissingObject || (status.code == 400 && is_of_webhook(status));
+  if (status.is_final() && !may_change && !other_version) {
     return end(uid, EvictionEnd::refused);
   }
   // Several requests of the same version may be refused; the first one changes it.

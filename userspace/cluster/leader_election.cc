@@ -17,7 +17,6 @@
 namespace forestall::cluster {
 namespace {
 
-constexpr int kNoLease = 404;
 constexpr Duration kLeaseRequestLongest = std::chrono::seconds(10);
 // client-go's JitterFactor of candidates.
 constexpr double kCandidateJitter = 1.2;
@@ -94,13 +93,13 @@ void LeaderElection::answered(std::string_view, const kubernetes::ResponseHead& 
     return is_written.ok() ? written(now)
                            : fail(kubernetes::bounded_text(is_written.error().text()), now);
   }
-  if (!failure && head.code == kNoLease && step_ == LeaseStep::read) {
+  if (failure) return fail(kubernetes::bounded_text(failure->text()), now);
+  const kubernetes::ApiStatus status = kubernetes::parse_api_status(head.code, body);
+  if (step_ == LeaseStep::read && status.is_without("leases", options_.name)) {
     seen_ = {};
     return decide(now);
   }
-  fail(failure ? kubernetes::bounded_text(failure->text())
-               : kubernetes::parse_api_status(head.code, body).text(),
-       now);
+  fail(status.text(), now);
 }
 
 void LeaderElection::fail(std::string problem, MonotonicTime now) {

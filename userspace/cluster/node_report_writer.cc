@@ -12,6 +12,7 @@ namespace forestall::cluster {
 namespace {
 
 constexpr int kCreated = 201;
+constexpr int kNotPermitted = 403;
 constexpr int kNoSuchKind = 404;
 constexpr std::string_view kReportsPath = "/apis/forestall.dev/v1alpha1/nodereports/";
 
@@ -66,7 +67,8 @@ void NodeReportWriter::answered(std::string_view, const kubernetes::ResponseHead
     problem_ += "; the API server has no kind NodeReport: apply scripts/deploy/kubernetes/crd";
   }
   // The API server's 404 for a kind that it does not have is plain text.
-  if (head.code == kNoSuchKind || status.is_final()) delay = kRefusedDelay;
+  const bool no_right = status.is_object && head.code == kNotPermitted;
+  if (head.code == kNoSuchKind || no_right) delay = kRefusedDelay;
   if (const auto wanted = kubernetes::parse_retry_after(head.retry_after, head.date)) {
     delay = std::max(delay, *wanted);
   }

@@ -86,7 +86,7 @@ std::optional<LogLine> long_stretch_line(const LoopWorkTally::Stretch& stretch) 
   line.field("took_us", stretch.length)
       .field("most", to_string(stretch.most))
       .field("most_us", stretch.of_most)
-      .field("effect", "no crossing was evaluated meanwhile");
+      .field("effect", "no other crossing was evaluated meanwhile");
   return line;
 }
 

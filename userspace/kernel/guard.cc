@@ -320,8 +320,7 @@ void GuardPrograms::Loaded::note_expiry() {
 // no list to wait for have stopped.
 bool GuardPrograms::Loaded::take_over(MonotonicTime now) {
   if (!succession.waits()) return true;
-  if (!succession.has_unread_reports()) await_former_release(now);
-  if (!succession.take_over(now)) return false;
+  if (!succession.take_over(now, [&] { await_former_release(now); })) return false;
   if (armed()) start_stopped_clocks();
   return true;
 }
@@ -373,8 +372,11 @@ void GuardPrograms::Loaded::note(const abi_guard_report& report) {
   if (visit_ != nullptr && *visit_) (*visit_)(report);
 }
 
+// A report without a victim is of a line that was reached, and of no counted crossing.
 void GuardPrograms::Loaded::note_former(const abi_guard_report& report) {
-  succession.note_report(from_ns(static_cast<std::int64_t>(report.crossed_ns)));
+  if (report.kind == ABI_GUARD_CROSSED) {
+    succession.note_report(from_ns(static_cast<std::int64_t>(report.crossed_ns)));
+  }
   if (visit_former_ != nullptr && *visit_former_) (*visit_former_)(report);
 }
 

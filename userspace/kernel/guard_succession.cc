@@ -204,7 +204,7 @@ bool GuardSuccession::has_unread_reports() const {
 
 // The word is read first. A crossing after that changes it, and the exchange fails; a crossing
 // before it has a kill that is not over, or its reports are in the ring.
-bool GuardSuccession::take_over(MonotonicTime now) {
+bool GuardSuccession::take_over(MonotonicTime now, const std::function<void()>& hold_back) {
   if (taken_) return true;
   abi_guard_turn& turn = *turn_->data();
   __u64 word = __atomic_load_n(&turn.holder, __ATOMIC_SEQ_CST);
@@ -217,6 +217,7 @@ bool GuardSuccession::take_over(MonotonicTime now) {
     busy_since_.reset();
   }
   if (has_unread_reports()) return false;
+  if (hold_back) hold_back();
   const __u64 mine = __u64{number_} << 32 | (word & 0xffffffff);
   if (!__atomic_compare_exchange_n(&turn.holder, &word, mine, false, __ATOMIC_SEQ_CST,
                                    __ATOMIC_SEQ_CST)) {

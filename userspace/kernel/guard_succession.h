@@ -66,8 +66,10 @@ class GuardSuccession {
   // Takes the turn from the former guard; a thread ends it, because the kernel may wait for a grace
   // period while it closes the programs, and the service manager may be slow. False: it has fired
   // and its reports are to be read first, or its kill is not over. `now` bounds the wait for that.
-  [[nodiscard]] bool take_over(MonotonicTime now);
-  // A report of a former guard was read, about a crossing at that time.
+  // `hold_back` is called right before the exchange. A crossing that it does not see fails the
+  // exchange.
+  [[nodiscard]] bool take_over(MonotonicTime now, const std::function<void()>& hold_back = {});
+  // A report of a former guard was read, about a counted crossing at that time.
   void note_report(MonotonicTime crossed) { reported_ = std::max(reported_, crossed); }
   // Until when the memory of a former guard's kill is awaited that this agent has no report of: the
   // reports have another layout, were lost, or the former agent has read them. Nullopt: there is no

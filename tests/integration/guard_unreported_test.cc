@@ -133,5 +133,16 @@ TEST_F(GuardSuccessionUnreported, AReportWithoutAVictimIsNotThatOfAKill) {
   EXPECT_THAT(next->hold_reason(), HasSubstr("no report of it"));
 }
 
+// A map of another build: its size differs.
+TEST_F(GuardSuccessionUnreported, AKillIsAwaitedAfterATurnOfAnotherLayout) {
+  const UniqueFd other(bpf_map_create(BPF_MAP_TYPE_ARRAY, "guard_turn", 4, 64, 1, nullptr));
+  ASSERT_TRUE(other);
+  ASSERT_EQ(bpf_obj_pin(other.get(), (bpffs_.pins() + "/guard-turn").c_str()), 0);
+  const MonotonicTime began = SystemClock().now();
+  const GuardSuccession next = GuardSuccession::find(pins_.get());
+  EXPECT_TRUE(next.keeps());
+  EXPECT_EQ(next.release_due(began), began + GuardSuccession::kRelease);
+}
+
 }  // namespace
 }  // namespace forestall::test::guard_unreported_test

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
+
+#include "agent/release_wait.h"
 #include "core_on_files.h"
 #include "support/child.h"
 #include "support/manual_clock.h"
@@ -62,6 +65,25 @@ TEST_F(CoreGuard, ADecisionIsGivenToTheGuardWhenItsVictimIsSignalled) {
         config_);
   EXPECT_EQ(guard_.begun, 1U);
   EXPECT_EQ(guard_.considered, 1U);
+  EXPECT_TRUE(child_.wait_exit());
+}
+
+TEST_F(CoreGuard, WithoutAGuardTheMemoryOfAFormerOnesKillIsAwaited) {
+  actuators::LadderOptions options;
+  options.usable.set(static_cast<std::size_t>(Feature::pidfd));
+  open(config_, clock_, options);
+  ReleaseWait wait(clock_, clock_.now() + std::chrono::seconds(1));
+  start(Parts{.clock = clock_,
+              .tree = tree_,
+              .observer = *observer_,
+              .ladder = *ladder_,
+              .log = *log_,
+              .guard = wait},
+        config_);
+  pass(clock_, std::chrono::milliseconds(999));
+  EXPECT_TRUE(ladder_->progress().empty());
+  pass(clock_, std::chrono::milliseconds(501));
+  EXPECT_EQ(ladder_->progress().size(), 1U);
   EXPECT_TRUE(child_.wait_exit());
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The agent ends before memory runs short: by kill -9, or by SIGTERM for an upgrade. Its guard
 // still kills the right process before the kernel's OOM killer acts, and the next agent records it.
+#include <bpf/bpf.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -19,8 +21,10 @@
 #include <string>
 #include <vector>
 
+#include "bpf/abi/guard.h"
 #include "descriptor_store.h"
 #include "guard_trial.h"
+#include "kernel/mapped_array.h"
 #include "scratch_bpffs.h"
 #include "support/agent_run.h"
 #include "support/child.h"
@@ -58,6 +62,14 @@ class GuardLeftTrial : public ::testing::Test {
   static void end(AgentRun& agent, int signal) {
     ASSERT_EQ(::kill(agent.process().pid(), signal), 0);
     ASSERT_TRUE(agent.process().wait_end(SystemClock().now() + kPatience));
+  }
+  // As if the guard had killed when the next agent starts.
+  void cross_later() const {
+    const UniqueFd fd(bpf_obj_get((bpffs_.pins() + "/guard-turn").c_str()));
+    const auto turn = kernel::MappedArray<abi_guard_turn>::map(fd.get(), 1, "guard_turn");
+    ASSERT_TRUE(turn.ok()) << turn.error().text();
+    turn->data()->crossed_ns =
+        static_cast<__u64>(to_ns(SystemClock().now() + std::chrono::hours(1)));
   }
   // Fills the node from `leak_` without an agent that runs.
   void expect_only_the_leak_dies() {
@@ -202,12 +214,15 @@ TEST_F(GuardLeftTrial, AnAgentWithoutTheGuardRemovesTheFormerOne) {
   ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
   leave_a_guard(SIGKILL);
   EXPECT_THAT(bpffs_.names(), Not(IsEmpty()));
+  cross_later();
   const std::string config = node_.config("none", kByGrowth);
   std::string off = config;
   off.replace(off.find("guard: on"), 9, "guard: off");
   AgentRun next(off, {}, {"--keep-guard", bpffs_.pins()});
   ASSERT_FALSE(next.failure()) << next.failure()->text();
   EXPECT_THAT(bpffs_.names(), IsEmpty());
+  EXPECT_TRUE(next.process().wait_for_log("what=awaits-release", SystemClock().now() + kPatience))
+      << next.process().log();
 }
 
 TEST_F(GuardLeftTrial, ADryRunEndsTheFormerGuard) {

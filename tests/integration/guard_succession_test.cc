@@ -553,7 +553,7 @@ TEST_F(GuardSuccession, AGuardThatDoesNotLoadEndsTheOneOfTheServiceManager) {
     if (!turn.ok()) return 3;
     turn->data()->agent = turn->data()->last_agent = 0;  // the former agent, which runs this test
     const auto ended = kernel::drop_former_guards(*store);
-    return ended.ok() && *ended > 2 ? 0 : 2;
+    return ended.ok() && ended->objects > 2 ? 0 : 2;
   });
   ASSERT_TRUE(next.wait_exit());
   EXPECT_EQ(next.reap(), 0);

@@ -133,6 +133,20 @@ TEST_F(GuardSuccessionUnreported, AReportWithoutAVictimIsNotThatOfAKill) {
   EXPECT_THAT(next->hold_reason(), HasSubstr("no report of it"));
 }
 
+// The directory is refused, so no report in it is read.
+TEST_F(GuardSuccessionUnreported, AKillOfGuardsThatWereDroppedIsAwaited) {
+  static_cast<void>(load());
+  const MonotonicTime now = SystemClock().now();
+  turn().data()->crossed_ns = static_cast<__u64>(to_ns(now));
+  const UniqueFd map(bpf_map_create(BPF_MAP_TYPE_ARRAY, "other", 4, 64, 1, nullptr));
+  ASSERT_TRUE(map);
+  ASSERT_EQ(bpf_obj_pin(map.get(), (bpffs_.pins() + "/other").c_str()), 0);
+  GuardSuccession next = GuardSuccession::find(pins_.get());
+  EXPECT_FALSE(next.keeps());
+  EXPECT_EQ(next.release_due(now), now + GuardSuccession::kRelease);
+  EXPECT_EQ(next.release_due(now + GuardSuccession::kRelease), std::nullopt);
+}
+
 // A map of another build: its size differs.
 TEST_F(GuardSuccessionUnreported, AKillIsAwaitedAfterATurnOfAnotherLayout) {
   const UniqueFd other(bpf_map_create(BPF_MAP_TYPE_ARRAY, "guard_turn", 4, 64, 1, nullptr));
@@ -142,6 +156,23 @@ TEST_F(GuardSuccessionUnreported, AKillIsAwaitedAfterATurnOfAnotherLayout) {
   const GuardSuccession next = GuardSuccession::find(pins_.get());
   EXPECT_TRUE(next.keeps());
   EXPECT_EQ(next.release_due(began), began + GuardSuccession::kRelease);
+}
+
+TEST_F(GuardSuccessionUnreported, DroppedGuardsWithoutAKillDelayNothing) {
+  static_cast<void>(load());
+  const auto dropped = kernel::drop_former_guards(*pins_);
+  ASSERT_TRUE(dropped.ok()) << dropped.error().text();
+  EXPECT_GT(dropped->objects, 2U);
+  EXPECT_EQ(dropped->killed, std::nullopt);
+}
+
+TEST_F(GuardSuccessionUnreported, AKillUnderWayIsOneOfNow) {
+  static_cast<void>(load());
+  turn().data()->busy[1] = 1;
+  const MonotonicTime before = SystemClock().now();
+  const auto dropped = kernel::drop_former_guards(*pins_);
+  ASSERT_TRUE(dropped.ok() && dropped->killed);
+  EXPECT_GE(*dropped->killed, before);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/release_wait.h"
 #include "clients/unit_restart.h"
 #include "exports/record_log.h"
 #include "kernel/guard_succession.h"
@@ -93,25 +94,36 @@ void build_scanner(DaemonParts& parts, exports::Log& log) {
 }
 
 // This agent has no guard, and decides itself: one that a former agent left must not kill as well.
-void end_former_guards(kernel::GuardStore* store, exports::Log& log) {
+// After a kill that it has no report of, it waits for the memory.
+void end_former_guards(DaemonParts& parts, kernel::GuardStore* store, exports::Log& log) {
   if (store == nullptr) return;
   const auto ended = kernel::drop_former_guards(*store);
+  const MonotonicTime now = parts.clock.now();
   if (!ended) {
     log.write(LogLevel::error, LogLine("guard").field("problem", ended.error().text()));
-  } else if (*ended > 0) {
-    log.write(LogLevel::info, LogLine("guard").field("what", "removed").field("objects", *ended));
+  } else if (ended->objects > 0) {
+    log.write(LogLevel::info,
+              LogLine("guard").field("what", "removed").field("objects", ended->objects));
   }
+  const auto killed = ended ? ended->killed : std::optional(now);
+  if (!killed || now - *killed >= kernel::GuardSuccession::kRelease) return;
+  const MonotonicTime until = *killed + kernel::GuardSuccession::kRelease;
+  log.write(LogLevel::warning, LogLine("guard")
+                                   .field("what", "awaits-release")
+                                   .field("problem", "a former guard may have killed a workload")
+                                   .field("for", until - now));
+  parts.guard = std::make_unique<agent::ReleaseWait>(parts.clock, until);
 }
 
 void build_guard(DaemonParts& parts, agent::ProbedHost& host, const Config& config,
                  exports::Log& log) {
   parts.guard = std::make_unique<agent::LoopGuard>();
-  if (!config.guard) return end_former_guards(host.guard_store.get(), log);
+  if (!config.guard) return end_former_guards(parts, host.guard_store.get(), log);
   agent::load_guard(host, config.disabled, host.guard_store.get());
   if (!host.guard) {
     const auto& report = host.reports[static_cast<std::size_t>(Feature::guard)];
     log.write(LogLevel::error, LogLine("no-guard").field("problem", report.evidence));
-    return end_former_guards(host.guard_store.get(), log);
+    return end_former_guards(parts, host.guard_store.get(), log);
   }
   if (!host.guard->store_problem().empty()) {
     log.write(LogLevel::error, LogLine("guard").field("problem", host.guard->store_problem()));

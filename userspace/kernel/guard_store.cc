@@ -39,7 +39,7 @@ std::uint32_t last_of(const std::vector<std::string>& names) {
 
 }  // namespace
 
-Result<std::size_t> drop_former_guards(GuardStore& store) {
+Result<DroppedGuards> drop_former_guards(GuardStore& store) {
   const std::vector<std::string> names = TRY(store.names());
   const UniqueFd turn = readable_turn(store);
   if (turn) {
@@ -47,13 +47,15 @@ Result<std::size_t> drop_former_guards(GuardStore& store) {
     if (!unused && unused.error().code == EBUSY) return unused.error();
   }
   const auto ended = turn ? end_turn(turn.get(), last_of(names)) : Result<void>();
-  std::size_t dropped = 0;
+  const auto killed = turn ? last_kill(turn.get(), SystemClock().now()) : SystemClock().now();
+  DroppedGuards dropped;
   for (const std::string& name : names) {
     if (!parse_guard_object(name)) continue;
     TRY(store.drop(name));
-    ++dropped;
+    ++dropped.objects;
   }
   TRY(ended);
+  if (dropped.objects > 0) dropped.killed = killed;
   return dropped;
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 
@@ -64,11 +65,16 @@ class GuardStore {
   [[nodiscard]] virtual UniqueFd turn() const = 0;
 };
 
+struct DroppedGuards {
+  std::size_t objects = 0;
+  // Their last kill; its memory may not be back. Nullopt: there was none.
+  std::optional<MonotonicTime> killed;
+};
+
 // Ends former guards: drops everything under the name of a guard's object, also if kept() refuses
 // the store or was called before. No list of these guards fires from the start of the call on: a
-// service manager may be slow to drop them. Returns how many objects that were. EBUSY: they are of
-// an agent that runs, and stay.
-[[nodiscard]] Result<std::size_t> drop_former_guards(GuardStore& store);
+// service manager may be slow to drop them. EBUSY: they are of an agent that runs, and stay.
+[[nodiscard]] Result<DroppedGuards> drop_former_guards(GuardStore& store);
 
 // The kind of a descriptor, from the name that procfs shows: "bpf-map", "bpf_link"; empty: it is
 // not a BPF object.

@@ -50,8 +50,12 @@ GuardSuccession GuardSuccession::find(GuardStore* store) {
   if (!kept) {
     found.problem_ = kept.error().text();
     // Guards in it end. One that this cannot end holds this guard back (guard_hold.h).
-    if (const auto dropped = drop_former_guards(*store); !dropped) {
+    const auto dropped = drop_former_guards(*store);
+    if (dropped) {
+      found.lost_kill_ = dropped->killed;
+    } else {
       found.problem_ += "; " + dropped.error().text();
+      found.lost_kill_ = SystemClock().now();
     }
     return found;
   }
@@ -79,7 +83,7 @@ GuardSuccession GuardSuccession::find(GuardStore* store) {
   }
   // It is that of a build whose guards this one cannot follow: they end before this one begins.
   found.drop_former();
-  found.lost_turn_ = SystemClock().now();
+  found.lost_kill_ = SystemClock().now();
   found.drop(std::string(kTurnObject));
   found.former_turn_.reset();
   return found;
@@ -231,7 +235,7 @@ bool GuardSuccession::take_over(MonotonicTime now, const std::function<void()>& 
 // A program writes the time of its crossing before its kill is over. Before Linux 6.13 the kill may
 // come long after that; then this agent has seen it under way.
 std::optional<MonotonicTime> GuardSuccession::release_due(MonotonicTime now) const {
-  MonotonicTime killed = lost_turn_.value_or(MonotonicTime());
+  MonotonicTime killed = lost_kill_.value_or(MonotonicTime());
   const auto ns = turn_ ? __atomic_load_n(&turn_->data()->crossed_ns, __ATOMIC_SEQ_CST) : 0;
   const MonotonicTime crossed = from_ns(static_cast<std::int64_t>(ns));
   if (crossed > reported_) killed = std::max({killed, crossed, busy_seen_});

@@ -105,8 +105,9 @@ class GuardSuccession {
   std::optional<MonotonicTime> busy_since_;
   MonotonicTime busy_seen_;  // the last time that a kill of the former guard was not over
   MonotonicTime reported_;   // the last crossing with a report that was read
-  // When the former turn was found to have another layout: its guard may have fired at any time.
-  std::optional<MonotonicTime> lost_turn_;
+  // The last kill of guards that were dropped. Also when the former turn was found to have another
+  // layout: its guard may have fired at any time.
+  std::optional<MonotonicTime> lost_kill_;
   std::optional<MonotonicTime> expires_;
   std::string end_problem_;                // the thread's while it runs
   std::unique_ptr<base::JobThread> ends_;  // last: it uses the above

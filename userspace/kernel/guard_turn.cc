@@ -59,4 +59,15 @@ Result<void> end_turn(int fd, std::uint32_t last) {
   return {};
 }
 
+std::optional<MonotonicTime> last_kill(int fd, MonotonicTime now) {
+  const auto turn = MappedArray<abi_guard_turn>::map(fd, 1, "BPF map guard_turn");
+  if (!turn) return now;
+  for (const __u64& busy : turn->data()->busy) {
+    if (__atomic_load_n(&busy, __ATOMIC_SEQ_CST) != 0) return now;
+  }
+  const __u64 ns = __atomic_load_n(&turn->data()->crossed_ns, __ATOMIC_SEQ_CST);
+  if (ns == 0) return std::nullopt;
+  return std::min(from_ns(static_cast<std::int64_t>(ns)), now);
+}
+
 }  // namespace forestall::kernel

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace forestall::kernel {
@@ -28,5 +29,9 @@ namespace forestall::kernel {
 // From now on no guard up to the holder or up to `last` fires, and a kill of theirs that is not
 // over ends. REQUIRES: is_readable_turn(fd).
 [[nodiscard]] Result<void> end_turn(int fd, std::uint32_t last);
+
+// Of the guards that share it. `now`, if that is not known or a kill is under way; nullopt: there
+// was none. REQUIRES: is_readable_turn(fd).
+[[nodiscard]] std::optional<MonotonicTime> last_kill(int fd, MonotonicTime now);
 
 }  // namespace forestall::kernel

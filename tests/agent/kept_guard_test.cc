@@ -30,18 +30,18 @@ FakeUnits agent_with(std::optional<std::uint32_t> max) {
   return units;
 }
 
-GuardKeepingState state_of(const LimitAnswer& answer, bool gave_back = false) {
-  return judge_descriptor_store(answer, 6, gave_back);
+GuardKeepingState state_of(const LimitAnswer& answer) {
+  return judge_descriptor_store(answer);
 }
 
 LimitAnswer limit(std::uint32_t max, std::uint32_t version) {
   return std::optional(DescriptorStoreLimit{"a.service", max, version});
 }
 
-TEST(KeptGuard, AStoreMustHaveRoomForAllOfTheGuard) {
+TEST(KeptGuard, AStoreMustHaveRoomForTwoGuardsWithOneTurn) {
   EXPECT_EQ(state_of(limit(16, 252)).keeping, GuardKeeping::kept);
-  EXPECT_EQ(state_of(limit(6, 252)).keeping, GuardKeeping::kept);
-  EXPECT_EQ(state_of(limit(5, 252)).keeping, GuardKeeping::not_kept);
+  EXPECT_EQ(state_of(limit(11, 252)).keeping, GuardKeeping::kept);
+  EXPECT_EQ(state_of(limit(10, 252)).keeping, GuardKeeping::not_kept);
   EXPECT_THAT(state_of(limit(0, 252)).reason, HasSubstr("a.service has FileDescriptorStoreMax=0"));
 }
 
@@ -51,10 +51,9 @@ TEST(KeptGuard, AnOldSystemdKeepsNoGuard) {
   EXPECT_THAT(state_of(limit(16, 245)).reason, HasSubstr("systemd 245 cannot keep a guard"));
 }
 
-TEST(KeptGuard, WithoutAnAnswerItIsUnknownUnlessDescriptorsCameBack) {
+TEST(KeptGuard, WithoutAnAnswerItIsUnknown) {
   for (const LimitAnswer& answer : {LimitAnswer(error("no bus")), LimitAnswer(std::nullopt)}) {
     EXPECT_EQ(state_of(answer).keeping, GuardKeeping::unknown);
-    EXPECT_EQ(state_of(answer, /*gave_back=*/true).keeping, GuardKeeping::kept);
   }
   EXPECT_THAT(state_of(error("no bus")).reason, HasSubstr("no bus"));
 }
@@ -91,7 +90,7 @@ TEST(KeptGuard, ASystemdWithoutTheSettingIsAnError) {
 TEST(KeptGuard, AThreadReadsTheLimit) {
   exports::Log log(exports::Log::Stream::standard_error, true, exports::LogLevel::error);
   const FakeSystemd systemd(FakeSystemd::Answer::refuses, "done", agent_with(0));
-  const auto guard = KeptGuard::of_systemd(6, /*gave_back=*/false, log, systemd.address());
+  const auto guard = KeptGuard::of_systemd(log, systemd.address());
   const MonotonicTime give_up = SystemClock().now() + test::kPatience;
   while (guard->state().keeping == GuardKeeping::unknown && SystemClock().now() < give_up) {
     ::sched_yield();
@@ -103,8 +102,7 @@ TEST(KeptGuard, AThreadReadsTheLimit) {
 // Ends at once, although it would try again.
 TEST(KeptGuard, ASystemdThatIsNotThereDelaysNoEnd) {
   exports::Log log(exports::Log::Stream::standard_error, true, exports::LogLevel::error);
-  const auto guard = KeptGuard::of_systemd(6, /*gave_back=*/false, log, "unix:path=/nowhere/bus",
-                                           std::chrono::hours(1));
+  const auto guard = KeptGuard::of_systemd(log, "unix:path=/nowhere/bus", std::chrono::hours(1));
   const MonotonicTime give_up = SystemClock().now() + test::kPatience;
   while (!guard->state().reason.starts_with("systemd does not confirm") &&
          SystemClock().now() < give_up) {

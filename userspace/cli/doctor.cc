@@ -166,7 +166,8 @@ std::optional<std::string> guard_advice(const AdviceInput& subject) {
 std::optional<std::string> service_guard_advice(const AdviceInput& subject) {
   if (!subject.loaded || !subject.loaded->config.guard) return std::nullopt;
   if (!clients::systemd_is_running()) return std::nullopt;
-  return kept_guard_advice(clients::read_descriptor_store_limit({}, "forestall.service"));
+  return kept_guard_advice(subject.options.keep_guard,
+                           clients::read_descriptor_store_limit({}, "forestall.service"));
 }
 
 // What agents have pinned; without one that runs, the pins are left over.

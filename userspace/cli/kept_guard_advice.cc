@@ -5,22 +5,24 @@
 
 #include "base/printable.h"
 #include "daemon/kept_guard.h"
-#include "kernel/guard_store.h"
 
 namespace forestall::cli {
 
 std::optional<std::string> kept_guard_advice(
+    const std::string& keep_guard,
     const Result<std::optional<clients::DescriptorStoreLimit>>& limit) {
+  if (!keep_guard.empty() && keep_guard != "systemd") return std::nullopt;
   if (!limit) {
     return fmt::format(
-        "guard: unknown whether systemd keeps it when forestall.service ends, because {}.",
+        "guard: with `--keep-guard systemd` it is unknown whether it stays when forestall.service "
+        "ends, because {}.",
         printable(limit.error().text()));
   }
   if (!*limit) return std::nullopt;
-  const auto state =
-      daemon::judge_descriptor_store(limit, kernel::kGuardObjectsMax, /*gave_back=*/false);
+  const auto state = daemon::judge_descriptor_store(limit);
   if (state.keeping == daemon::GuardKeeping::kept) return std::nullopt;
-  return fmt::format("guard: it ends with the agent, because {}.", printable(state.reason));
+  return fmt::format("guard: with `--keep-guard systemd` it ends with the agent, because {}.",
+                     printable(state.reason));
 }
 
 }  // namespace forestall::cli

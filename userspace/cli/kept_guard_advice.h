@@ -10,8 +10,10 @@
 
 namespace forestall::cli {
 
-// `limit`: of forestall.service. Nothing: systemd keeps the guard, or has no such unit.
+// `keep_guard`: as given to doctor; empty: not given. `limit`: of forestall.service. Nothing:
+// systemd keeps the guard or has no such unit, or the guard is kept in a directory.
 [[nodiscard]] std::optional<std::string> kept_guard_advice(
+    const std::string& keep_guard,
     const Result<std::optional<clients::DescriptorStoreLimit>>& limit);
 
 }  // namespace forestall::cli

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "exports/log_line.h"
+#include "kernel/guard_store.h"
 #include "kernel/scheduling.h"
 
 namespace forestall::daemon {
@@ -19,24 +20,26 @@ GuardKeepingState not_kept(std::string reason) {
   return {GuardKeeping::not_kept, std::move(reason)};
 }
 
+GuardKeepingState too_small(const std::string& store) {
+  return not_kept(
+      fmt::format("{}, and the next agent's guard takes over with up to {} descriptors; "
+                  "set it to 16",
+                  store, kernel::kTakeOverObjectsMax));
+}
+
 }  // namespace
 
 GuardKeepingState judge_descriptor_store(
-    const Result<std::optional<clients::DescriptorStoreLimit>>& answer, std::size_t descriptors,
-    bool gave_back) {
+    const Result<std::optional<clients::DescriptorStoreLimit>>& answer) {
   if (!answer.ok() || !*answer) {
-    if (gave_back) return {GuardKeeping::kept, "systemd passed what the agent before had stored"};
     return {GuardKeeping::unknown,
             "systemd does not confirm what it stores, and " +
                 (answer.ok() ? std::string("the agent is in none of its services")
                              : "its settings cannot be read: " + answer.error().text())};
   }
   const clients::DescriptorStoreLimit& limit = **answer;
-  if (limit.max < descriptors) {
-    return not_kept(
-        fmt::format("{} has FileDescriptorStoreMax={}, and the guard has {} "
-                    "descriptors; set it to 16",
-                    limit.unit, limit.max, descriptors));
+  if (limit.max < kernel::kTakeOverObjectsMax) {
+    return too_small(fmt::format("{} has FileDescriptorStoreMax={}", limit.unit, limit.max));
   }
   if (limit.version != 0 && limit.version < kSystemdMin) {
     return not_kept(fmt::format("systemd {} cannot keep a guard; {} and later can", limit.version,
@@ -57,23 +60,19 @@ std::unique_ptr<KeptGuard> KeptGuard::of(const kernel::GuardPrograms& guard,
     return kept;
   }
   const kernel::StoreRoom room = store->room();
-  if (!room.max) {
-    const auto names = store->names();
-    return of_systemd(names.ok() ? names->size() : 0, room.gave_back, log, bus_address);
-  }
-  kept->state_ = {GuardKeeping::kept, store->place()};
+  if (!room.max) return of_systemd(log, bus_address);
+  kept->state_ = *room.max < kernel::kTakeOverObjectsMax
+                     ? too_small(store->place())
+                     : GuardKeepingState{GuardKeeping::kept, store->place()};
   return kept;
 }
 
-std::unique_ptr<KeptGuard> KeptGuard::of_systemd(std::size_t descriptors, bool gave_back,
-                                                 exports::Log& log, const std::string& bus_address,
+std::unique_ptr<KeptGuard> KeptGuard::of_systemd(exports::Log& log, const std::string& bus_address,
                                                  Duration retry) {
   std::unique_ptr<KeptGuard> kept(new KeptGuard(log));
   kept->state_ = {GuardKeeping::unknown, "systemd's settings are being read"};
   auto reads = base::JobThread::create(
-      "kept-guard", [self = kept.get(), descriptors, gave_back, bus_address, retry] {
-        self->read(descriptors, gave_back, bus_address, retry);
-      });
+      "kept-guard", [self = kept.get(), bus_address, retry] { self->read(bus_address, retry); });
   if (reads.ok()) {
     kept->reads_ = std::move(*reads);
     static_cast<void>(kept->reads_->start());  // it is idle
@@ -83,14 +82,12 @@ std::unique_ptr<KeptGuard> KeptGuard::of_systemd(std::size_t descriptors, bool g
   return kept;
 }
 
-void KeptGuard::read(std::size_t descriptors, bool gave_back, const std::string& bus_address,
-                     Duration retry) {
+void KeptGuard::read(const std::string& bus_address, Duration retry) {
   kernel::use_service_priority();
   pollfd stop{reads_->stop_fd(), POLLIN, 0};
   const auto wait = static_cast<int>(retry / std::chrono::milliseconds(1));
   do {
-    set(judge_descriptor_store(clients::read_descriptor_store_limit(bus_address, {}), descriptors,
-                               gave_back));
+    set(judge_descriptor_store(clients::read_descriptor_store_limit(bus_address, {})));
   } while (state().keeping == GuardKeeping::unknown && ::poll(&stop, 1, wait) == 0);
 }
 

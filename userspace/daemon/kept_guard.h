@@ -6,7 +6,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -31,11 +30,9 @@ struct GuardKeepingState {
   friend bool operator==(const GuardKeepingState&, const GuardKeepingState&) = default;
 };
 
-// Of a guard with so many descriptors in systemd's store. `gave_back`: systemd has passed this
-// agent what a former one had stored.
+// Of a guard in systemd's store, which must have room for the next agent's guard, too.
 [[nodiscard]] GuardKeepingState judge_descriptor_store(
-    const Result<std::optional<clients::DescriptorStoreLimit>>& answer, std::size_t descriptors,
-    bool gave_back);
+    const Result<std::optional<clients::DescriptorStoreLimit>>& answer);
 
 class KeptGuard {
  public:
@@ -47,8 +44,7 @@ class KeptGuard {
                                        const kernel::GuardStore* store, exports::Log& log,
                                        const std::string& bus_address = {});
   // Reads the settings of systemd.
-  static std::unique_ptr<KeptGuard> of_systemd(std::size_t descriptors, bool gave_back,
-                                               exports::Log& log, const std::string& bus_address,
+  static std::unique_ptr<KeptGuard> of_systemd(exports::Log& log, const std::string& bus_address,
                                                Duration retry = kRetry);
 
   // Any thread but the loop's.
@@ -57,8 +53,7 @@ class KeptGuard {
  private:
   explicit KeptGuard(exports::Log& log) : log_(log) {}
   void set(GuardKeepingState state);
-  void read(std::size_t descriptors, bool gave_back, const std::string& bus_address,
-            Duration retry);
+  void read(const std::string& bus_address, Duration retry);
 
   exports::Log& log_;
   mutable std::mutex mutex_;

@@ -54,7 +54,6 @@ std::unique_ptr<FdStore> FdStore::inherit() {
     std::free(names[i]);
   }
   std::free(static_cast<void*>(names));
-  store->room_.gave_back = !store->passed_.empty();
   return store;
 }
 

@@ -23,6 +23,8 @@ struct KeptObject {
 
 // Objects of one guard, with the turn.
 inline constexpr std::size_t kGuardObjectsMax = 6;
+// Objects of two guards, which share the turn, while the next one takes over.
+inline constexpr std::size_t kTakeOverObjectsMax = 2 * kGuardObjectsMax - 1;
 // The turn's (bpf/abi/guard.h).
 constexpr std::string_view kTurnObject = "guard-turn";
 // A name in a store: "guard-turn", or "guard-NUMBER-LAYOUT-OBJECT".
@@ -38,8 +40,6 @@ struct GuardObjectName {
 struct StoreRoom {
   // Objects that it takes. Nullopt: not known; what it does not take is refused silently.
   std::optional<std::size_t> max;
-  // It has given back what a former process had stored.
-  bool gave_back = false;
 };
 
 // Thread rule: one thread at a time.

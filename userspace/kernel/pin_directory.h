@@ -28,7 +28,7 @@ class PinDirectory final : public GuardStore {
   [[nodiscard]] Result<void> keep(const std::string& name, int fd) override;
   [[nodiscard]] Result<void> drop(const std::string& name) override;
   [[nodiscard]] Result<std::vector<std::string>> names() const override;
-  [[nodiscard]] StoreRoom room() const override { return {kMax, false}; }
+  [[nodiscard]] StoreRoom room() const override { return {kMax}; }
   [[nodiscard]] std::string place() const override { return "pins in " + path_; }
   [[nodiscard]] UniqueFd turn() const override;
 

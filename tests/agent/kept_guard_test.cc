@@ -97,6 +97,7 @@ TEST(KeptGuard, AThreadReadsTheLimit) {
   }
   EXPECT_EQ(guard->state().keeping, GuardKeeping::not_kept);
   EXPECT_THAT(guard->state().reason, HasSubstr("set it to 16"));
+  EXPECT_TRUE(guard->refused());
 }
 
 // Ends at once, although it would try again.
@@ -110,6 +111,7 @@ TEST(KeptGuard, ASystemdThatIsNotThereDelaysNoEnd) {
   }
   EXPECT_EQ(guard->state().keeping, GuardKeeping::unknown);
   EXPECT_THAT(guard->state().reason, HasSubstr("/nowhere/bus"));
+  EXPECT_FALSE(guard->refused()) << "unknown";
 }
 
 }  // namespace

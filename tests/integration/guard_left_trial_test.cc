@@ -210,6 +210,23 @@ TEST_F(GuardLeftTrial, TheLeakerAfterAServiceWasKilled) {
   EXPECT_THAT(manager.names(), Contains("guard-2-1-clocks"));
 }
 
+// systemd would store a part of the next agent's guard, without a problem to report.
+TEST_F(GuardLeftTrial, AGuardWithoutRoomForATakeOverIsWithdrawn) {
+  ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
+  const TempTree place;
+  place.write("config.yaml",
+              node_.config("none", std::string(kByGrowth) + "untilOom: {available: 0%}\n"));
+  DescriptorStore manager;
+  ::setenv("FDSTORE", "10", 1);
+  const Child agent = run_as_service(manager, place, "first.log");
+  ::unsetenv("FDSTORE");
+  ASSERT_TRUE(manager.wait_for("READY=1", SystemClock().now() + kPatience));
+  EXPECT_TRUE(wait_for_line(place, "first.log", "what=not-kept"));
+  EXPECT_TRUE(wait_for_line(place, "first.log", "what=withdrawn"));
+  manager.receive();
+  EXPECT_THAT(manager.names(), IsEmpty());
+}
+
 TEST_F(GuardLeftTrial, AnAgentWithoutTheGuardRemovesTheFormerOne) {
   ASSERT_TRUE(can_guard()) << missing_feature("guard").value_or("");
   leave_a_guard(SIGKILL);

@@ -377,6 +377,20 @@ TEST_F(GuardSuccession, AGuardThatIsKeptInPartIsNotKept) {
   }
 }
 
+TEST_F(GuardSuccession, AWithdrawnGuardLeavesNothingInItsStore) {
+  const auto former = load();
+  const auto next = load();
+  const MonotonicTime now = SystemClock().now();
+  EXPECT_EQ(next->withdraw_from_store().value(), false) << "the former guard is in force";
+  ASSERT_TRUE(next->take_over(now));
+  ASSERT_TRUE(wait_former_ended(*next));
+  EXPECT_FALSE(bpffs_.names().empty());
+  while (!next->withdraw_from_store().value() && SystemClock().now() < now + kPatience) {
+  }
+  EXPECT_THAT(bpffs_.names(), IsEmpty());
+  EXPECT_FALSE(next->outlives_process());
+}
+
 // The exchange ends a kill whose victim does not run. Its bit must not delay a later exchange.
 TEST_F(GuardSuccession, AKillThatWasEndedDelaysNoLaterExchange) {
   auto former = load();

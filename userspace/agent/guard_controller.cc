@@ -97,6 +97,7 @@ void GuardController::evaluated(const Config& config, const Record& record,
   const bool on = config.guard && !config.dry_run && protects_;
   take_over_due_.reset();
   check_hold(now);
+  withdraw_if_refused();
   if (on) {
     make_lists(config, record, victim_cache, growth, now);
   } else if (due_ || standing_.in_force()) {
@@ -106,6 +107,23 @@ void GuardController::evaluated(const Config& config, const Record& record,
   // come (due_), without a standing one.
   const bool needs_list = due_ || standing_.has_subject();
   follow(!on || parts_.guard.armed() || !needs_list, now);
+}
+
+bool GuardController::store_refused() const {
+  return parts_.store_refused != nullptr && parts_.store_refused->load();
+}
+
+// A part of a guard would kill after a crash, and its kill would have no report.
+void GuardController::withdraw_if_refused() {
+  if (withdrawn_ || !store_refused()) return;
+  if (follows_ && !former_ended_) return;  // it is in the store, too
+  const auto done = parts_.guard.withdraw_from_store();
+  if (done.ok() && !*done) return;
+  withdrawn_ = true;
+  exports::LogLine line("guard");
+  line.field("what", "withdrawn");
+  if (!done.ok()) line.field("problem", done.error().text());
+  parts_.log.write(done.ok() ? exports::LogLevel::info : exports::LogLevel::error, line);
 }
 
 // The kernel frees the guard of an agent that has ended some time after that end.
@@ -173,7 +191,7 @@ bool GuardController::claim() {
 }
 
 void GuardController::leave() {
-  if (!parts_.guard.outlives_process()) return disarm();
+  if (!parts_.guard.outlives_process() || store_refused()) return disarm();
   // Not the waits for memory that a kill frees.
   parts_.guard.decide_until(MonotonicTime());
 }

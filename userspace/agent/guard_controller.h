@@ -136,6 +136,8 @@ class GuardController final : public LoopGuard {
   void check_hold(MonotonicTime now);
   void follow(bool ready, MonotonicTime now);
   void note_former_end(MonotonicTime now);
+  [[nodiscard]] bool store_refused() const;
+  void withdraw_if_refused();
   [[nodiscard]] bool take_over(MonotonicTime now);
   void refresh(const Config& config, const Record& record, const VictimCache& victim_cache,
                const GrowthWatch& growth, MonotonicTime now);
@@ -169,8 +171,9 @@ class GuardController final : public LoopGuard {
   const GuardParts parts_;
   GuardApproval approval_;
   StandingGuard standing_;
-  bool protects_ = true;  // the programs have the protected groups
-  bool follows_;          // a former guard is in force, or may have reports
+  bool protects_ = true;    // the programs have the protected groups
+  bool withdrawn_ = false;  // from its store
+  bool follows_;            // a former guard is in force, or may have reports
   // The last evaluation while that is so, without workloads: for requests for its kills.
   std::optional<Record> evaluated_;
   std::optional<MonotonicTime> followed_from_;  // the first evaluation

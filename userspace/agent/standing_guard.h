@@ -11,6 +11,7 @@
 // or dropped if that comes late.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -38,6 +39,8 @@ struct GuardParts {
   sources::Observer& observer;
   const Clock& clock;
   exports::Log& log;
+  // Set by a thread: the store of the guard does not keep all of it. Null: it cannot turn out so.
+  const std::atomic<bool>* store_refused = nullptr;
 };
 
 // Thread rule: the loop's thread only.

@@ -134,12 +134,13 @@ void build_guard(DaemonParts& parts, agent::ProbedHost& host, const Config& conf
                                      .field("for", *until - parts.clock.now()));
   }
   parts.kept_guard = KeptGuard::of(*host.guard, host.guard_store.get(), log);
-  parts.guard =
-      std::make_unique<agent::GuardController>(agent::GuardParts{.guard = *host.guard,
-                                                                 .tree = host.tree,
-                                                                 .observer = *parts.observer,
-                                                                 .clock = parts.clock,
-                                                                 .log = log});
+  parts.guard = std::make_unique<agent::GuardController>(
+      agent::GuardParts{.guard = *host.guard,
+                        .tree = host.tree,
+                        .observer = *parts.observer,
+                        .clock = parts.clock,
+                        .log = log,
+                        .store_refused = &parts.kept_guard->refused()});
 }
 
 // The page served beside the metrics, for a browser on this host. Null: there is none.

@@ -68,8 +68,8 @@ struct DaemonParts {
   std::unique_ptr<actuators::HookRunner> hooks;
   std::unique_ptr<agent::LoopMemoryQos> memory_qos;
   std::unique_ptr<agent::OomPredictor> forecast;
+  std::unique_ptr<KeptGuard> kept_guard;  // null: the guard is not in use
   std::unique_ptr<agent::LoopGuard> guard;
-  std::unique_ptr<KeptGuard> kept_guard;      // null: the guard is not in use
   std::unique_ptr<PodListWatch> pod_list;     // null: its thread could not be started
   std::unique_ptr<WrittenPods> written_pods;  // null: no descriptor was left for it
   // Null: managedOOM was off at the start, or this host cannot have it.

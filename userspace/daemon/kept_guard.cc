@@ -61,9 +61,11 @@ std::unique_ptr<KeptGuard> KeptGuard::of(const kernel::GuardPrograms& guard,
   }
   const kernel::StoreRoom room = store->room();
   if (!room.max) return of_systemd(log, bus_address);
-  kept->state_ = *room.max < kernel::kTakeOverObjectsMax
-                     ? too_small(store->place())
-                     : GuardKeepingState{GuardKeeping::kept, store->place()};
+  if (*room.max < kernel::kTakeOverObjectsMax) {
+    kept->set(too_small(store->place()));
+  } else {
+    kept->state_ = {GuardKeeping::kept, store->place()};
+  }
   return kept;
 }
 
@@ -102,6 +104,7 @@ void KeptGuard::set(GuardKeepingState state) {
     if (state_ == state) return;
     state_ = state;
   }
+  refused_ = state.keeping == GuardKeeping::not_kept;
   if (state.keeping == GuardKeeping::kept) return;
   log_.write(
       exports::LogLevel::warning,

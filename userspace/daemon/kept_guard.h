@@ -5,6 +5,7 @@
 // environment ($FDSTORE); otherwise a thread reads it over D-Bus, and again until systemd answers.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -49,6 +50,8 @@ class KeptGuard {
 
   // Any thread but the loop's.
   [[nodiscard]] GuardKeepingState state() const;
+  // Whether the store keeps a part of the guard at most. Any thread.
+  [[nodiscard]] const std::atomic<bool>& refused() const { return refused_; }
 
  private:
   explicit KeptGuard(exports::Log& log) : log_(log) {}
@@ -58,6 +61,7 @@ class KeptGuard {
   exports::Log& log_;
   mutable std::mutex mutex_;
   GuardKeepingState state_;  // guarded by mutex_
+  std::atomic<bool> refused_{false};
   std::unique_ptr<base::JobThread>
       reads_;  // last: it uses the above; null: there is nothing to read
 };

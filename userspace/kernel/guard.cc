@@ -112,10 +112,6 @@ Result<void> GuardPrograms::Loaded::keep() {
   return {};
 }
 
-void GuardPrograms::Loaded::await_former_release(MonotonicTime now) {
-  if (const auto due = succession.release_due(now)) hold.await_release(*due);
-}
-
 // ---- clocks ----
 
 bool GuardPrograms::Loaded::runs(std::size_t cpu) const {
@@ -505,6 +501,10 @@ void GuardPrograms::drain(const Visit& visit, const Visit& visit_former) {
 
 bool GuardPrograms::outlives_process() const {
   return loaded_->succession.keeps();
+}
+
+Result<bool> GuardPrograms::withdraw_from_store() {
+  return loaded_->succession.withdraw();
 }
 
 const std::string& GuardPrograms::store_problem() const {

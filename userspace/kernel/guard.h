@@ -137,6 +137,9 @@ class GuardPrograms {
 
   // Whether a store keeps it after its process.
   [[nodiscard]] bool outlives_process() const;
+  // Drops it from the store, which keeps a part only. To be called until it returns true. An error
+  // names what the store may still have.
+  [[nodiscard]] Result<bool> withdraw_from_store();
   // Why it does not although there is a store, or what could not be kept or removed; empty: none.
   [[nodiscard]] const std::string& store_problem() const;
   // No list fires before (guard_hold.h): another guard is in force that this one cannot end, or

@@ -64,7 +64,9 @@ class GuardPrograms::Loaded {
 
   Result<void> attach();
   Result<void> keep();
-  void await_former_release(MonotonicTime now);
+  void await_former_release(MonotonicTime now) {
+    if (const auto due = succession.release_due(now)) hold.await_release(*due);
+  }
   Result<void> open_rings();
   [[nodiscard]] std::optional<std::size_t> take_slot(const GuardList& list);
   [[nodiscard]] bool resolve(int fd, CgroupId cgroup, std::size_t slot) const;

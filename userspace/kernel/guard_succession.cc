@@ -137,9 +137,14 @@ Result<void> GuardSuccession::keep_all(int turn, std::span<const Object> objects
   for (const Object& object : objects) {
     if (all) all = keep(name_of(number_, object.name), object.fd);
   }
-  if (all) return {};
-  for (const std::string& name : kept) drop(name);
-  return all;
+  if (!all) {
+    for (const std::string& name : kept) drop(name);
+    return all;
+  }
+  std::erase(kept, kTurnObject);
+  stored_ = std::move(kept);
+  stored_.emplace_back(kTurnObject);
+  return {};
 }
 
 Result<void> GuardSuccession::begin(int turn, std::span<const Object> objects) {
@@ -250,6 +255,29 @@ void GuardSuccession::end_former() {
     const auto dropped = store_->drop(object.name);
     if (!dropped && end_problem_.empty()) end_problem_ = dropped.error().text();
     object.fd.reset();
+  }
+}
+
+Result<bool> GuardSuccession::withdraw() {
+  if (withdraws_) {
+    if (!withdraws_->finish()) return stored_.empty() && !withdraws_->running();
+    stored_.clear();
+    if (withdrawal_problem_.empty()) return true;
+    return error(std::exchange(withdrawal_problem_, {}));
+  }
+  if (!kept_) return true;
+  if (!TRY(former_ended())) return false;
+  withdraws_ = TRY(base::JobThread::create("guard-withdraw", [this] { drop_stored(); }));
+  kept_ = false;
+  static_cast<void>(withdraws_->start());  // it is idle
+  return false;
+}
+
+// On the thread of its own: the service manager may be slow.
+void GuardSuccession::drop_stored() {
+  for (const std::string& name : stored_) {
+    const auto dropped = store_->drop(name);
+    if (!dropped && withdrawal_problem_.empty()) withdrawal_problem_ = dropped.error().text();
   }
 }
 

@@ -61,6 +61,10 @@ class GuardSuccession {
   [[nodiscard]] bool has_unread_reports() const;
   // Whether the store keeps all of this guard.
   [[nodiscard]] bool keeps() const { return kept_; }
+  // The store turned out not to keep all of this guard: a thread drops it there, and it ends with
+  // its process. To be called until it returns true; false: that, or the end of the former guard,
+  // is under way. An error names what the store may still have.
+  [[nodiscard]] Result<bool> withdraw();
   // Whether a former guard has the turn.
   [[nodiscard]] bool waits() const { return !taken_; }
   // Takes the turn from the former guard; a thread ends it, because the kernel may wait for a grace
@@ -86,6 +90,7 @@ class GuardSuccession {
   GuardSuccession() = default;
   void drop_former();
   void end_former();
+  void drop_stored();
   void drop(const std::string& name);
   void fail(const Error& problem);
   void share_turn();
@@ -96,6 +101,7 @@ class GuardSuccession {
 
   GuardStore* store_ = nullptr;  // null: none, or refused
   bool kept_ = false;
+  std::vector<std::string> stored_;  // names of this guard's objects in the store; the turn is last
   std::string problem_;
   std::vector<KeptObject> former_;  // without the turn
   std::optional<KeptObject> former_turn_;
@@ -110,7 +116,9 @@ class GuardSuccession {
   std::optional<MonotonicTime> lost_kill_;
   std::optional<MonotonicTime> expires_;
   std::string end_problem_;                // the thread's while it runs
-  std::unique_ptr<base::JobThread> ends_;  // last: it uses the above
+  std::string withdrawal_problem_;         // the same
+  std::unique_ptr<base::JobThread> ends_;  // from here on: they use the above
+  std::unique_ptr<base::JobThread> withdraws_;
 };
 
 // What former guards have left, for people: one line for each guard.

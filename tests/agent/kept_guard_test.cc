@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <cerrno>
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -85,6 +87,30 @@ TEST(KeptGuard, ASystemdWithoutTheSettingIsAnError) {
   const auto read = read_descriptor_store_limit(systemd.address(), "");
   ASSERT_FALSE(read.ok());
   EXPECT_THAT(read.error().text(), HasSubstr("FileDescriptorStoreMax: no such property"));
+}
+
+// Each reading is a moment later.
+class PassingClock final : public Clock {
+ public:
+  explicit PassingClock(Duration step) : step_(step) {}
+  [[nodiscard]] MonotonicTime now() const override { return now_ += step_; }
+
+ private:
+  const Duration step_;
+  mutable MonotonicTime now_;
+};
+
+// Five calls of two seconds each would delay the agent's end by ten.
+TEST(KeptGuard, AllCallsHaveOneDeadline) {
+  const FakeSystemd systemd(FakeSystemd::Answer::refuses, "done", agent_with(16));
+  const auto read = [&](Duration step) {
+    return read_descriptor_store_limit(systemd.address(), "", clients::kDescriptorStoreTimeout,
+                                       PassingClock(step));
+  };
+  EXPECT_TRUE(read(std::chrono::milliseconds(100)).ok());
+  const auto late = read(std::chrono::milliseconds(600));
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.error().code, ETIMEDOUT);
 }
 
 TEST(KeptGuard, AThreadReadsTheLimit) {

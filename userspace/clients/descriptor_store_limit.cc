@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <systemd/sd-bus.h>
 
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
@@ -40,8 +42,29 @@ class CallError {
   sd_bus_error error_ = SD_BUS_ERROR_NULL;
 };
 
-Result<std::string> read_text(sd_bus* bus, const char* path, const char* interface,
-                              const char* property) {
+// Of all calls together: the agent's end waits for them.
+class Deadline {
+ public:
+  Deadline(const Clock& clock, Duration timeout) : clock_(clock), at_(clock.now() + timeout) {}
+  // What is left becomes the timeout of the next call.
+  Result<void> apply(sd_bus* bus) const {
+    const Duration left = at_ - clock_.now();
+    if (left < std::chrono::microseconds(1))
+      return Error{ETIMEDOUT, "D-Bus did not answer in time"};
+    const int code = sd_bus_set_method_call_timeout(
+        bus, static_cast<std::uint64_t>(left / std::chrono::microseconds(1)));
+    if (code < 0) return Error{-code, "sd_bus_set_method_call_timeout"};
+    return {};
+  }
+
+ private:
+  const Clock& clock_;
+  const MonotonicTime at_;
+};
+
+Result<std::string> read_text(sd_bus* bus, const Deadline& deadline, const char* path,
+                              const char* interface, const char* property) {
+  TRY(deadline.apply(bus));
   CallError problem;
   char* raw = nullptr;
   const int code =
@@ -53,7 +76,8 @@ Result<std::string> read_text(sd_bus* bus, const char* path, const char* interfa
 }
 
 // Nullopt: this process is in no unit.
-Result<std::optional<std::string>> own_unit_path(sd_bus* bus) {
+Result<std::optional<std::string>> own_unit_path(sd_bus* bus, const Deadline& deadline) {
+  TRY(deadline.apply(bus));
   CallError problem;
   sd_bus_message* raw = nullptr;
   const int code = sd_bus_call_method(bus, kPeer, kPeerPath, kPeerManager, "GetUnitByPID",
@@ -90,29 +114,34 @@ std::uint32_t leading_number(std::string_view text) {
 
 Result<std::optional<DescriptorStoreLimit>> read_descriptor_store_limit(const std::string& address,
                                                                         const std::string& unit,
-                                                                        Duration timeout) {
+                                                                        Duration timeout,
+                                                                        const Clock& clock) {
   using Found = std::optional<DescriptorStoreLimit>;
+  const Deadline deadline(clock, timeout);
   const BusConnection bus = TRY(connect_to_bus(address, timeout));
   std::optional<std::string> path;
   if (unit.empty()) {
-    path = TRY(own_unit_path(bus.get()));
+    path = TRY(own_unit_path(bus.get(), deadline));
     if (!path) return Found();
   } else {
     path = TRY(path_of_unit(unit));
     // systemd answers for any name.
-    if (TRY(read_text(bus.get(), path->c_str(), kUnitInterface, "LoadState")) != "loaded") {
+    if (TRY(read_text(bus.get(), deadline, path->c_str(), kUnitInterface, "LoadState")) !=
+        "loaded") {
       return Found();
     }
   }
   DescriptorStoreLimit limit;
-  limit.unit = TRY(read_text(bus.get(), path->c_str(), kUnitInterface, "Id"));
+  limit.unit = TRY(read_text(bus.get(), deadline, path->c_str(), kUnitInterface, "Id"));
   if (!limit.unit.ends_with(".service")) return Found();
+  TRY(deadline.apply(bus.get()));
   CallError problem;
   const int code =
       sd_bus_get_property_trivial(bus.get(), kPeer, path->c_str(), kServiceInterface,
                                   "FileDescriptorStoreMax", problem.out(), 'u', &limit.max);
   if (code < 0) return problem.error(code, "FileDescriptorStoreMax");
-  limit.version = leading_number(TRY(read_text(bus.get(), kPeerPath, kPeerManager, "Version")));
+  limit.version =
+      leading_number(TRY(read_text(bus.get(), deadline, kPeerPath, kPeerManager, "Version")));
   return Found(std::move(limit));
 }
 

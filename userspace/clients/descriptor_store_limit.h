@@ -20,13 +20,13 @@ struct DescriptorStoreLimit {
   std::uint32_t version = 0;
 };
 
-// Of one call.
+// Of all calls together.
 inline constexpr Duration kDescriptorStoreTimeout = std::chrono::seconds(2);
 
 // Empty `unit`: that of this process. Empty `address`: the system bus. Nullopt: systemd has no
 // such unit, or it is no service. Thread rule: any thread; waits.
 [[nodiscard]] Result<std::optional<DescriptorStoreLimit>> read_descriptor_store_limit(
-    const std::string& address, const std::string& unit,
-    Duration timeout = kDescriptorStoreTimeout);
+    const std::string& address, const std::string& unit, Duration timeout = kDescriptorStoreTimeout,
+    const Clock& clock = SystemClock());
 
 }  // namespace forestall::clients

@@ -279,6 +279,23 @@ TEST_F(MemoryHighWriterFiles, OfTwoSettingsTheFirstOneApplies) {
   EXPECT_EQ(high(), kHighBefore);
 }
 
+TEST_F(MemoryHighWriterFiles, AStepThatIsRefusedWaits) {
+  set("memory.current", Bytes{80'000'000});
+  auto slow = kernel::MemoryHigh::open(tree_.open("/a").value(), records_);
+  ASSERT_TRUE(slow);
+  ASSERT_TRUE(slow->set(kHighLifted));
+  apply(kHighWanted);
+  EXPECT_TRUE(writer_->advance(kHighStart));
+  const ReserveOutcome refused = outcome();
+  EXPECT_THAT(refused.reason, HasSubstr("another setting of the agent"));
+  EXPECT_EQ(writer_->next_due(), kHighStart + 10s);
+  apply(kHighWanted, 1s);
+  EXPECT_EQ(outcome(), refused);
+  EXPECT_EQ(writer_->next_due(), kHighStart + 10s);
+  EXPECT_FALSE(writer_->advance(kHighStart + 10s));
+  EXPECT_EQ(writer_->next_due(), kHighStart + 20s);
+}
+
 TEST_F(MemoryHighWriterFiles, AnotherCgroupAtTheSamePathIsNotWritten) {
   CgroupId other = id();
   other.inode += 1000;

@@ -226,7 +226,7 @@ TEST_F(RuleEffectsTest, OfManyCgroupsProactiveReclaimIsNotLoggedAnew) {
   log_.emplace(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
   RuleEffects effects({*log_, counts_, settings_, restarts_, hooks_});
   // In parts, which the log's queue has room for.
-  for (int i = 0; i < 3 * 1500; i += 100) {
+  for (int i = 0; i < 60 * 1500; i += 100) {
     action.attempts.clear();
     for (int k = i; k < i + 100; ++k) {
       action.attempts.push_back(
@@ -245,13 +245,13 @@ TEST_F(RuleEffectsTest, ManyLinesOfProactiveReclaimDisplaceNone) {
   RuleActionReport& action = record_.decision.rulesets[0].actions[0];
   action.name = rulesets::kProactiveReclaim;
   action.attempts.clear();
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < 1100; ++i) {
     action.attempts.push_back({"/" + std::to_string(i), RuleOutcome::backed_off, "memory.reclaim"});
   }
   testing::internal::CaptureStderr();
   log_.emplace(exports::Log::Stream::standard_error, true, exports::LogLevel::info);
   RuleEffects effects({*log_, counts_, settings_, restarts_, hooks_});
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     effects.evaluated(config_, state_, record_);
     while (!log_->has_room()) ::sched_yield();
   }

@@ -425,8 +425,11 @@ TEST_F(RebalancerTest, UsesNoReportOfBeforeItLed) {
     cluster.pass_lease("other");
     return !cluster.requests("GET", "/nodereports").empty();
   }));
+  const std::size_t lists = cluster.requests("GET", "/nodereports").size();
   cluster.pass_lease("");
-  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->counts().made >= 3; }));
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] {
+    return rebalancer->counts().made >= 3 && cluster.requests("GET", "/nodereports").size() > lists;
+  }));
   EXPECT_TRUE(cluster.evicted().empty());
   cluster.report(now);
   ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return cluster.evicted().size() == 1; }));

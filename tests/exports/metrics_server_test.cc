@@ -168,6 +168,8 @@ TEST_F(MetricsServerTest, AnAddressConnectsABoundedNumberOfTimesASecond) {
       ASSERT_EQ(send(client.get(), request.data(), request.size(), MSG_NOSIGNAL), ssize(request));
       pollfd answered{client.get(), POLLIN, 0};  // or closed
       ASSERT_EQ(poll(&answered, 1, -1), 1);
+      char first = 0;
+      if (recv(client.get(), &first, 1, 0) != 1) break;  // of a kernel that refuses the filter
       ++made;
     } else {
       refused = std::move(client);
@@ -175,7 +177,7 @@ TEST_F(MetricsServerTest, AnAddressConnectsABoundedNumberOfTimesASecond) {
   }
   EXPECT_GE(made, ConnectionRate::kOfAddress);
   EXPECT_THAT(test::http_get(port_, "/healthz"), StartsWith("HTTP/1.1 503 "));
-  EXPECT_TRUE(writable(refused, 60'000)) << "the kernel tries again";
+  if (refused) EXPECT_TRUE(writable(refused, 60'000)) << "the kernel tries again";
 }
 
 // Answers that their clients do not read protect no client either.

@@ -17,6 +17,10 @@ namespace {
 constexpr Bytes kHighStep = RuleSettingsWriter::kStep;
 constexpr Duration kHighStepPause = RuleSettingsWriter::kStepPause;
 constexpr const char* kInSteps = "usage is above it: it is lowered in steps";
+// After a step that failed. Without a pause apply() would defer it again, and advance() fail again.
+constexpr Duration kHighRetry = std::chrono::seconds(10);
+constexpr const char* kTaken =
+    "another setting of the agent has its memory.high, or another process writes it";
 constexpr const char* kAnotherProcess = "another process has written it since";
 
 Result<kernel::CgroupDir> open_wanted(const kernel::CgroupTree& tree, const MemoryReserve& wanted) {
@@ -74,6 +78,9 @@ bool MemoryHighWriter::advance(MonotonicTime now) {
   if (next == nullptr) return false;
   const ReserveOutcome before = next->outcome;
   bring(*next, now, Reclaim::yes);
+  const bool refused =
+      next->outcome.state == MemoryQosState::failed || next->outcome.reason == kTaken;
+  if (refused) next->next_step = now + kHighRetry;
   return before != next->outcome;
 }
 
@@ -107,9 +114,7 @@ Result<ReserveOutcome> MemoryHighWriter::write(HighSetting& setting, MonotonicTi
   }
   auto stepped = step_down(setting, now, reclaim);
   if (stepped || stepped.error().code != EBUSY) return stepped;
-  return ReserveOutcome{MemoryQosState::left,
-                        "another setting of the agent has its memory.high, or another process "
-                        "writes it"};
+  return ReserveOutcome{MemoryQosState::left, kTaken};
 }
 
 Result<void> MemoryHighWriter::open(HighSetting& setting) const {

@@ -81,11 +81,12 @@ void ReportHistory::add_to(rebalance::Snapshot& snapshot) const {
   drop_fenced(snapshot);
 }
 
-// Whether the node may have written this report before the fence.
+// Whether the node may have written this report before the fence. Later ones have another time,
+// also an earlier one if the node's clock was set back.
 bool ReportHistory::is_fenced(const rebalance::NodeReport& newest) const {
   if (fenced_) return true;
   const auto found = fences_.find(newest.node);
-  return found != fences_.end() && newest.time_ns <= found->second;
+  return found != fences_.end() && newest.time_ns == found->second;
 }
 
 void ReportHistory::drop_fenced(rebalance::Snapshot& snapshot) const {

@@ -112,7 +112,7 @@ void ConnectionRate::refuse(const std::string& address) {
   refused_.push_back(address);
   std::vector<sock_filter> code = refusing_filter(refused_);
   const sock_fprog program{.len = static_cast<std::uint16_t>(code.size()), .filter = code.data()};
-  // Without memory for the filter, what all may have is the limit.
+  // Refused, it closes connections instead: admit() counts on.
   static_cast<void>(
       setsockopt(listening_, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)));
 }

@@ -6,8 +6,9 @@
 // connections bounds that memory, and clients that connect as fast as they can would fill the
 // server's memory limit with it. So an address that connects too often is refused by a socket
 // filter on the listening socket (socket(7), SO_ATTACH_FILTER) until the period ends: its packets
-// are dropped, and its client tries again after a second. And after every kBatch connections of any
-// address the server waits for a grace period.
+// are dropped, and its client tries again after a second. Where the kernel refuses the filter (some
+// permit it only with CAP_NET_ADMIN), the server closes them as it accepts them. After every kBatch
+// connections of any address it waits for a grace period.
 #pragma once
 
 #include <linux/filter.h>

@@ -2,6 +2,7 @@
 // The guard's programs with lists made by the test, on a limited cgroup of its own.
 #pragma once
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -69,10 +69,10 @@ TEST(RebalanceCommand, PrintsThePlanAsJson) {
 
 // It is printed in pieces of 64 KiB.
 TEST(RebalanceCommand, PrintsAPlanOfAnyLength) {
-  constexpr int kPods = 400;
+  constexpr int kPodCount = 400;
   const TempTree tree = files();
   std::string pods;
-  for (int i = 0; i < kPods; ++i) pods += pod("p" + std::to_string(i));
+  for (int i = 0; i < kPodCount; ++i) pods += pod("p" + std::to_string(i));
   tree.write("pods.json", pods);
   const Ran ran =
       run_forestall({"rebalance", "--policy-config-file", tree / "policy.yaml", "--cluster",
@@ -85,7 +85,7 @@ TEST(RebalanceCommand, PrintsAPlanOfAnyLength) {
   for (std::size_t at = 0; (at = ran.output.find("\"qosClass\"", at)) != std::string::npos; ++at) {
     ++considered;
   }
-  EXPECT_EQ(considered, kPods);
+  EXPECT_EQ(considered, kPodCount);
 }
 
 // The option overrules the policy.

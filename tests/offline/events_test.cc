@@ -66,7 +66,7 @@ TEST_F(EventsCommand, PrintsTheSentencesOfTheLogInTheOrderOfTime) {
   EXPECT_THAT(lines[0],
               StartsWith("2026-03-14T09:28:33.000Z the agent begins to record: version "));
   EXPECT_THAT(lines[1], HasSubstr("Z the kernel's OOM killer killed convert (pid 31337) in "
-                                  "/system.slice/thumbnails.service: "));
+                                  "/system.slice/thumbnails.service, "));
   EXPECT_EQ(lines[2], "2026-03-14T09:42:35.000Z met: memory.available 1.48Gi < 1.5Gi");
   EXPECT_THAT(lines[3], HasSubstr("Z MemoryPressure is true: "));
   EXPECT_THAT(lines[6], EndsWith("Z evicting shop/catalog: memory.available 511.96Mi < 512Mi"));

@@ -26,7 +26,8 @@ class ConnectionRateTest : public testing::Test {
     const sock_fprog program{.len = static_cast<std::uint16_t>(code.size()), .filter = code.data()};
     if (setsockopt(listening_.get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) !=
         0) {
-      GTEST_SKIP() << "not applicable: this kernel permits socket filters only with CAP_NET_ADMIN";
+      GTEST_SKIP() << "not applicable: this kernel permits socket filters only with "
+                      "CAP_NET_ADMIN; runs as root";
     }
     const int no = 0;
     ASSERT_EQ(setsockopt(listening_.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)), 0);

@@ -28,6 +28,8 @@ using testing::HasSubstr;
 constexpr Bytes kNodeHighBefore{90'001'408};
 constexpr Bytes kNodeHigh{20'000'768};
 constexpr MonotonicTime kNodeStart(1h);
+constexpr const char* kNoEvents =
+    "not applicable: a host name of its own needs CAP_SYS_ADMIN; runs as root";
 
 class MemoryHighControllerTest : public ::testing::Test {
  protected:
@@ -86,6 +88,28 @@ class MemoryHighControllerTest : public ::testing::Test {
     for (const std::string& each : paths) set_stall(each, second_, second_ * 1s);
     return controller_->advance(kNodeStart + second_ * 1s);
   }
+  bool pass_second() { return controller_->advance(kNodeStart + ++second_ * 1s); }
+  // From now on memory.events.local of these is the host name: a file that has events, as that of
+  // the kernel has, and the text of the test. False: the test may not have a host name of its own.
+  [[nodiscard]] bool use_events(const std::vector<std::string>& paths) const {
+    if (unshare(CLONE_NEWUTS) != 0 || !set_events(0)) return false;
+    for (const std::string& each : paths) {
+      const std::string file = files_ / ("cgroup" + each + "/memory.events.local");
+      std::filesystem::remove(file);
+      std::filesystem::create_symlink("/proc/sys/kernel/hostname", file);
+    }
+    return true;
+  }
+  [[nodiscard]] static bool set_events(int count) {
+    const std::string text = fmt::format("high {}", count);
+    return sethostname(text.data(), text.size()) == 0;
+  }
+  // As stall(), with events. REQUIRES: use_events().
+  bool stall_with_events(const std::vector<std::string>& paths) {
+    EXPECT_TRUE(set_events(second_ + 1));
+    for (const std::string& each : paths) set_pressure(each, (second_ + 1) * 1s);
+    return pass_second();
+  }
   // The same until the first change of an outcome; after how many, 0: not within a minute.
   int stall_until_change(const std::vector<std::string>& paths) {
     for (int n = 1; n <= 60; ++n) {
@@ -130,29 +154,13 @@ TEST_F(MemoryHighControllerTest, RestoresItWhenUsageHasFallen) {
   EXPECT_EQ(outcome("/a"), actuators::ReserveOutcome{MemoryQosState::written});
 }
 
-// The kernel hides memory.pressure of a living cgroup while its cgroup.pressure is 0. The host name
-// is a file that has events, as memory.events.local of the kernel has, and the text of the test.
+// The kernel hides memory.pressure of a living cgroup while its cgroup.pressure is 0.
 TEST_F(MemoryHighControllerTest, ALiftEndsAlsoIfPressureWasHiddenForATime) {
-  if (unshare(CLONE_NEWUTS) != 0) {
-    GTEST_SKIP() << "not applicable: a host name of its own needs CAP_SYS_ADMIN; runs as root";
-  }
-  const auto set_events = [](int count) {
-    const std::string text = fmt::format("high {}", count);
-    return sethostname(text.data(), text.size()) == 0;
-  };
-  ASSERT_TRUE(set_events(0));
-  std::filesystem::remove(files_ / "cgroup/a/memory.events.local");
-  std::filesystem::create_symlink("/proc/sys/kernel/hostname",
-                                  files_ / "cgroup/a/memory.events.local");
-  const auto pass_second = [&] { return controller_->advance(kNodeStart + ++second_ * 1s); };
+  if (!use_events({"/a"})) GTEST_SKIP() << kNoEvents;
   apply({"/a"});
   ASSERT_EQ(controller_->next_due(), std::nullopt) << "it waits for an event";
   bool lifted = false;
-  for (int n = 1; n <= 20 && !lifted; ++n) {
-    ASSERT_TRUE(set_events(n));
-    set_pressure("/a", n * 1s);
-    lifted = pass_second();
-  }
+  for (int n = 1; n <= 20 && !lifted; ++n) lifted = stall_with_events({"/a"});
   ASSERT_TRUE(lifted);
   const std::string pressure = files_ / "cgroup/a/memory.pressure";
   std::filesystem::rename(pressure, pressure + ".hidden");
@@ -163,6 +171,18 @@ TEST_F(MemoryHighControllerTest, ALiftEndsAlsoIfPressureWasHiddenForATime) {
   set("/a", "memory.current", Bytes{10'002'432});
   for (int n = 0; n < 12; ++n) pass_second();
   EXPECT_EQ(high("/a"), kNodeHigh);
+}
+
+// One of two is lowered first. The event of the other one comes before its first step.
+TEST_F(MemoryHighControllerTest, AnEventBeforeTheFirstStepIsNotTheLastOne) {
+  if (!use_events({"/a", "/p/a"})) GTEST_SKIP() << kNoEvents;
+  for (const char* each : {"/a", "/p/a"}) set(each, "memory.current", Bytes{60'000'000});
+  apply({"/a", "/p/a"});
+  ASSERT_TRUE(set_events(++second_));
+  static_cast<void>(controller_->advance(kNodeStart));
+  ASSERT_TRUE(high("/a") == kNodeHighBefore || high("/p/a") == kNodeHighBefore);
+  for (int n = 0; n < 20; ++n) stall_with_events({"/a", "/p/a"});
+  EXPECT_EQ(controller_->lifts(), 2U);
 }
 
 // It is not raised above it, so it grants no more than this either.

@@ -92,6 +92,11 @@ std::optional<MonotonicTime> MemoryHighWriter::next_due() const {
   return due;
 }
 
+std::optional<MonotonicTime> MemoryHighWriter::next_step(CgroupId cgroup) const {
+  const auto found = settings_.find(cgroup);
+  return found == settings_.end() ? std::nullopt : found->second.next_step;
+}
+
 void MemoryHighWriter::bring(HighSetting& setting, MonotonicTime now, Reclaim reclaim) {
   setting.next_step.reset();
   auto done = write(setting, now, reclaim);

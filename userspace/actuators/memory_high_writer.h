@@ -47,6 +47,8 @@ class MemoryHighWriter {
   // Takes the step that is due first, if any. Whether an outcome has changed.
   bool advance(MonotonicTime now);
   [[nodiscard]] std::optional<MonotonicTime> next_due() const;
+  // When this one's next step is due; nothing: no step is left.
+  [[nodiscard]] std::optional<MonotonicTime> next_step(CgroupId cgroup) const;
 
   // Null: it is not wanted.
   [[nodiscard]] const ReserveOutcome* outcome(CgroupId cgroup) const;

@@ -126,9 +126,11 @@ bool MemoryHighController::take_reading(Throttled& throttled, MonotonicTime now)
   const auto present = writer_.present(cgroup);
   const auto lifted = writer_.lifted(cgroup);
   if (!present && !lifted) {
-    // Its events are those of another process' memory.high. The next apply() arms it again.
+    // Its events are those of another process' memory.high. If the first step is still to come, it
+    // is read again after that; else the next apply() arms it.
     throttled.state = {};
-    throttled.next_reading.reset();
+    throttled.next_reading = writer_.next_step(cgroup);
+    if (throttled.next_reading) *throttled.next_reading += kReadEvery;
     return false;
   }
   auto step = policy::step_throttle_lift(

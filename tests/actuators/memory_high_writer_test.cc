@@ -215,7 +215,7 @@ TEST_F(MemoryHighWriterFiles, ALiftLastsUntilItEnds) {
   EXPECT_EQ(writer_->lifted(id()), kHighLifted);
   apply(kHighWanted);
   EXPECT_EQ(high(), kHighLifted);
-  EXPECT_EQ(outcome(), (ReserveOutcome{MemoryQosState::left, "no progress"}));
+  EXPECT_EQ(outcome(), (ReserveOutcome{MemoryQosState::lifted, "no progress"}));
   writer_->end_lift(id(), kHighStart);
   EXPECT_EQ(high(), kHighWanted);
   EXPECT_EQ(outcome(), ReserveOutcome{MemoryQosState::written});
@@ -230,7 +230,7 @@ TEST_F(MemoryHighWriterFiles, ALiftAboveTheOriginalRestoresIt) {
   EXPECT_FALSE(is_recorded());
   apply(kHighWanted);
   EXPECT_EQ(high(), kHighBefore);
-  EXPECT_EQ(outcome().state, MemoryQosState::left);
+  EXPECT_EQ(outcome().state, MemoryQosState::lifted);
   writer_->end_lift(id(), kHighStart);
   EXPECT_EQ(high(), kHighWanted);
 }

@@ -138,7 +138,7 @@ TEST_F(MemoryHighControllerTest, LiftsWhatMakesNoProgressByAQuarterOfTheHeadroom
   ASSERT_EQ(high("/a"), kNodeHigh);
   EXPECT_EQ(stall_until_change({"/a"}), 11);
   EXPECT_EQ(high("/a"), Bytes{44'998'656}) << "in whole pages";
-  EXPECT_EQ(outcome("/a").state, MemoryQosState::left);
+  EXPECT_EQ(outcome("/a").state, MemoryQosState::lifted);
   EXPECT_EQ(outcome("/a").reason, "lifted: no progress for 10s at 20000768");
   EXPECT_EQ(controller_->lifts(), 1U);
   controller_.reset();
@@ -193,6 +193,7 @@ TEST_F(MemoryHighControllerTest, ALiftEndsAtTheValueBeforeAndIsNotRepeated) {
   EXPECT_EQ(high("/a"), Bytes{40'001'536});
   set("/a", "memory.current", Bytes{40'001'536});
   EXPECT_GT(stall_until_change({"/a"}), 9);
+  EXPECT_EQ(outcome("/a").state, MemoryQosState::lifted);
   EXPECT_EQ(controller_->lifts(), 1U);
   EXPECT_THAT(outcome("/a").reason, HasSubstr("not lifted: the value before is not higher: 38"));
   for (int n = 0; n < 20 && controller_->lifts() == 1; ++n) stall({"/p/a"});
@@ -230,7 +231,7 @@ TEST_F(MemoryHighControllerTest, WithoutHeadroomItStaysUntilThereIsSome) {
   EXPECT_EQ(controller_->lifts(), 0U);
   set_available(mib(64));
   EXPECT_TRUE(stall({"/a"}));
-  EXPECT_EQ(outcome("/a").state, MemoryQosState::left);
+  EXPECT_EQ(outcome("/a").state, MemoryQosState::lifted);
 }
 
 TEST_F(MemoryHighControllerTest, WhatThresholdsKeepFreeIsNoHeadroom) {

@@ -496,7 +496,8 @@ TEST(Metrics, MemoryQosIsCountedByFileAndStateWhileItIsOn) {
   report->unknown_pods = 2;
   report->values = {{"a", "/a", MemoryQosFile::low, "0", 1, MemoryQosState::would_write},
                     {"b", "/b", MemoryQosFile::low, "0", 1, MemoryQosState::would_write},
-                    {"b", "/b", MemoryQosFile::high, "max", 1, MemoryQosState::left, "kubelet"}};
+                    {"b", "/b", MemoryQosFile::high, "max", 1, MemoryQosState::left, "kubelet"},
+                    {"c", "/c", MemoryQosFile::high, "2", 1, MemoryQosState::lifted, "stalled"}};
   const auto series = series_of(metrics);
   EXPECT_THAT(series, Contains(Pair("forestall_memory_qos_unknown_pods", 2)));
   const auto count = [&](const char* file, const char* state) {
@@ -505,11 +506,14 @@ TEST(Metrics, MemoryQosIsCountedByFileAndStateWhileItIsOn) {
   };
   EXPECT_EQ(count("memory.low", "would-write"), 2);
   EXPECT_EQ(count("memory.high", "left"), 1);
+  EXPECT_EQ(count("memory.high", "lifted"), 1);
   EXPECT_EQ(count("memory.min", "equal"), 0);
   EXPECT_THAT(series, Not(Contains(Key("forestall_memory_qos_rewrites_total"))));
   report->mode = MemoryQosMode::enforce;
   report->rewrites = 3;
+  report->lifts = 5;
   EXPECT_THAT(series_of(metrics), Contains(Pair("forestall_memory_qos_rewrites_total", 3)));
+  EXPECT_THAT(series_of(metrics), Contains(Pair("forestall_memory_qos_lifts_total", 5)));
 }
 
 TEST(Metrics, SubjectsAreBounded) {

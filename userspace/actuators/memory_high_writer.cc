@@ -113,7 +113,7 @@ Result<ReserveOutcome> MemoryHighWriter::write(HighSetting& setting, MonotonicTi
   const auto& original = setting.high->original();
   if (original && *original <= target) {
     TRY(setting.high->restore());
-    if (setting.lifted) return ReserveOutcome{MemoryQosState::left, setting.lift_reason};
+    if (setting.lifted) return ReserveOutcome{MemoryQosState::lifted, setting.lift_reason};
     if (*original == target) return ReserveOutcome{MemoryQosState::equal};
     return ReserveOutcome{MemoryQosState::left, "it is lower already"};
   }
@@ -192,7 +192,7 @@ Result<ReserveOutcome> MemoryHighWriter::step_down(HighSetting& setting, Monoton
   }
   if (writes) TRY(high.set(value));
   if (high.current() == target) {
-    if (setting.lifted) return ReserveOutcome{MemoryQosState::left, setting.lift_reason};
+    if (setting.lifted) return ReserveOutcome{MemoryQosState::lifted, setting.lift_reason};
     return ReserveOutcome{MemoryQosState::written};
   }
   setting.next_step = now + kHighStepPause;
@@ -233,7 +233,7 @@ Result<void> MemoryHighWriter::lift(CgroupId cgroup, Bytes high, std::string rea
   setting.lifted = setting.high->current() ? setting.high->current() : original;
   setting.lift_reason = reason;
   setting.next_step.reset();
-  setting.outcome = {MemoryQosState::left, std::move(reason)};
+  setting.outcome = {MemoryQosState::lifted, std::move(reason)};
   return {};
 }
 

@@ -303,6 +303,7 @@ MemoryQosReport observe_memory_qos(const kernel::CgroupTree& tree, const MemoryQ
   if (writers.reserves != nullptr) add_not_restored(*writers.reserves, report);
   if (writers.high != nullptr) {
     add_not_restored(*writers.high, report);
+    report.lifts = writers.high->lifts();
   }
   return report;
 }

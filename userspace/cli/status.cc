@@ -312,6 +312,9 @@ void print_memory_qos(const v1::AgentStatus& status) {
     fmt::print("  values written again because another process had reset them: {}\n",
                qos.rewrites());
   }
+  if (qos.lifts() > 0) {
+    fmt::print("  memory.high raised because the cgroup made no progress: {}\n", qos.lifts());
+  }
 }
 
 std::string stages_of(const v1::StatusDecision& decision) {

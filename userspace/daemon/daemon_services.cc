@@ -102,6 +102,7 @@ void put_memory_qos(const MemoryQosReport& report, v1::AgentStatus& status) {
   out.set_unknown_pods(report.unknown_pods);
   out.set_problem(report.problem);
   out.set_rewrites(report.rewrites);
+  out.set_lifts(report.lifts);
   std::vector<const MemoryQosValue*> values;
   for (const MemoryQosValue& each : report.values) values.push_back(&each);
   std::ranges::stable_sort(values, std::ranges::less(), order_of);

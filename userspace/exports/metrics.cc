@@ -240,6 +240,12 @@ void add_memory_qos(const MemoryQosReport& report, std::vector<MetricFamily>& al
       {}};
   rewrites.metric.emplace_back().counter.value = static_cast<double>(report.rewrites);
   all.push_back(std::move(rewrites));
+  MetricFamily lifts{"forestall_memory_qos_lifts_total",
+                     "Values of memory.high raised because the cgroup made no progress.",
+                     MetricType::Counter,
+                     {}};
+  lifts.metric.emplace_back().counter.value = static_cast<double>(report.lifts);
+  all.push_back(std::move(lifts));
 }
 
 void add_work(const LoopWorkTally& tally, std::vector<MetricFamily>& all) {

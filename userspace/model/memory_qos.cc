@@ -48,6 +48,7 @@ std::string_view to_string(MemoryQosState state) {
     case MemoryQosState::equal: return "equal";
     case MemoryQosState::would_write: return "would-write";
     case MemoryQosState::written: return "written";
+    case MemoryQosState::lifted: return "lifted";
     case MemoryQosState::left: return "left";
     case MemoryQosState::failed: return "failed";
   }

@@ -82,13 +82,14 @@ enum class MemoryQosState : std::uint8_t {
   equal,        // present already
   would_write,  // the agent only observes
   written,      // by the agent, and present
+  lifted,       // a memory.high that the agent has raised: the cgroup made no progress
   left,         // stays as it is, for a reason
   failed,
 };
-inline constexpr std::array kMemoryQosStates{MemoryQosState::equal, MemoryQosState::would_write,
-                                             MemoryQosState::written, MemoryQosState::left,
-                                             MemoryQosState::failed};
-// "equal", "would-write", "written", "left", "failed".
+inline constexpr std::array kMemoryQosStates{MemoryQosState::equal,   MemoryQosState::would_write,
+                                             MemoryQosState::written, MemoryQosState::lifted,
+                                             MemoryQosState::left,    MemoryQosState::failed};
+// "equal", "would-write", "written", "lifted", "left", "failed".
 [[nodiscard]] std::string_view to_string(MemoryQosState state);
 
 // One value, as computed and as found.
@@ -110,6 +111,7 @@ struct MemoryQosReport {
   std::uint64_t unknown_pods = 0;  // without facts, so without values
   std::string problem = {};        // why nothing can be computed
   std::uint64_t rewrites = 0;      // values written again that another process had reset
+  std::uint64_t lifts = 0;         // how often a memory.high was raised
 
   friend bool operator==(const MemoryQosReport&, const MemoryQosReport&) = default;
 };

@@ -100,8 +100,10 @@ Ending try_once(const Node& node, AgentRun& agent, const Cast& cast, Bytes spurt
   EXPECT_GE(record->outcome().processes(), 1U);
   // Derived from the kill: the other process was small when it was listed, and is gone by now.
   EXPECT_GT(record->outcome().freed_bytes(), kFreedMin.count);
-  const auto logged = fmt::format("pid={} way=", victim_pid);
-  return agent.process().log().find(logged) != std::string::npos ? Ending::killed : Ending::missed;
+  // A thread writes the log, and another one the record.
+  const bool logged = agent.process().wait_for_log(fmt::format("pid={} way=", victim_pid),
+                                                   SystemClock().now() + kPatience);
+  return logged ? Ending::killed : Ending::missed;
 }
 
 // One agent for all trials. If the list had expired, the guard must not kill: such a trial is
@@ -211,6 +213,7 @@ TEST(GuardTrial, TheLeakerWhileTheAgentWasStoppedBeforeMemoryWasShort) {
     ASSERT_TRUE(record) << agent.process().log();
     EXPECT_EQ(record->outcome().victim().name(), "leak");
     EXPECT_EQ(record->outcome().state(), v1::KillProgress::RELEASED);
+    EXPECT_TRUE(agent.process().wait_for_log("what=killed", SystemClock().now() + kPatience));
     EXPECT_EQ(count(agent.process().log(), "what=killed"), 1U);
   }
   std::printf("calm: %d trials\n", wanted);

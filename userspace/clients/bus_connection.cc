@@ -38,7 +38,7 @@ void BusCloser::operator()(sd_bus* bus) const {
   sd_bus_close_unref(bus);
 }
 
-Result<BusConnection> connect_to_bus(const std::string& address, Duration timeout) {
+Result<BusConnection> open_bus(const std::string& address) {
   sd_bus* raw = nullptr;
   int code = address.empty() ? sd_bus_open_system(&raw) : sd_bus_new(&raw);
   if (code < 0) {
@@ -46,15 +46,19 @@ Result<BusConnection> connect_to_bus(const std::string& address, Duration timeou
                          address.empty() ? "connect to the system bus of D-Bus" : "sd_bus_new");
   }
   BusConnection bus(raw);
-  if (!address.empty()) {
-    code = sd_bus_set_address(raw, address.c_str());
-    if (code >= 0) code = sd_bus_set_bus_client(raw, 1);
-    if (code >= 0) code = sd_bus_start(raw);
-    if (code < 0) return connect_error(code, "connect to " + address);
-  }
-  TRY(wait_until_ready(raw, timeout));
-  code = sd_bus_set_method_call_timeout(
-      raw, static_cast<std::uint64_t>(timeout / std::chrono::microseconds(1)));
+  if (address.empty()) return bus;
+  code = sd_bus_set_address(raw, address.c_str());
+  if (code >= 0) code = sd_bus_set_bus_client(raw, 1);
+  if (code >= 0) code = sd_bus_start(raw);
+  if (code < 0) return connect_error(code, "connect to " + address);
+  return bus;
+}
+
+Result<BusConnection> connect_to_bus(const std::string& address, Duration timeout) {
+  BusConnection bus = TRY(open_bus(address));
+  TRY(wait_until_ready(bus.get(), timeout));
+  const int code = sd_bus_set_method_call_timeout(
+      bus.get(), static_cast<std::uint64_t>(timeout / std::chrono::microseconds(1)));
   if (code < 0) return connect_error(code, "sd_bus_set_method_call_timeout");
   return bus;
 }

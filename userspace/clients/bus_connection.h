@@ -17,6 +17,9 @@ struct BusCloser {
 };
 using BusConnection = std::unique_ptr<sd_bus, BusCloser>;
 
+// Starts a connection, which calls of sd_bus_process() complete. Empty address: the system bus.
+[[nodiscard]] Result<BusConnection> open_bus(const std::string& address);
+
 // Waits until the bus accepted the client, at most for `timeout`, which is that of later calls as
 // well. Empty address: the system bus.
 [[nodiscard]] Result<BusConnection> connect_to_bus(const std::string& address, Duration timeout);

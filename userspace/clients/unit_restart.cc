@@ -13,9 +13,10 @@
 #include <cstdlib>
 #include <deque>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <utility>
+
+#include "clients/bus_connection.h"
 
 namespace forestall::clients {
 namespace {
@@ -33,12 +34,6 @@ constexpr const char* kUnloaded = "org.freedesktop.systemd1.NoSuchUnit";
 constexpr const char* kMode = "fail";
 // Jobs that ended before the reply with the path of ours; older ones are dropped.
 constexpr std::size_t kEndedJobsMax = 256;
-
-struct BusDeleter {
-  // Without a flush, which would wait.
-  void operator()(sd_bus* bus) const { sd_bus_close_unref(bus); }
-};
-using Bus = std::unique_ptr<sd_bus, BusDeleter>;
 
 struct EndedJob {
   std::string path;
@@ -124,23 +119,6 @@ int on_job_removed(sd_bus_message* message, void* userdata, sd_bus_error*) {
     state.ended.push_back({job, result});
   }
   return 0;
-}
-
-Result<Bus> open_bus(const std::string& address) {
-  sd_bus* raw = nullptr;
-  if (address.empty()) {
-    const int code = sd_bus_open_system(&raw);
-    if (code < 0) return bus_error(code, "connect to the system bus of D-Bus");
-    return Bus(raw);
-  }
-  int code = sd_bus_new(&raw);
-  if (code < 0) return bus_error(code, "sd_bus_new");
-  Bus bus(raw);
-  code = sd_bus_set_address(raw, address.c_str());
-  if (code >= 0) code = sd_bus_set_bus_client(raw, 1);
-  if (code >= 0) code = sd_bus_start(raw);
-  if (code < 0) return bus_error(code, "connect to " + address);
-  return bus;
 }
 
 // src/basic/unit-def.c unit_active_state_table.
@@ -356,7 +334,7 @@ Result<void> wait_for_job(sd_bus* bus, const JobState& state, const UnitRestartO
 }
 
 Result<void> restart(const std::string& unit, const UnitRestartOptions& options, JobState& state) {
-  const Bus bus = TRY(open_bus(options.bus_address));
+  const BusConnection bus = TRY(open_bus(options.bus_address));
   // By default sd-bus ends a call after 25 s, though systemd still executes it.
   const auto timeout_us =
       static_cast<std::uint64_t>(options.timeout / std::chrono::microseconds(1));

@@ -7,6 +7,8 @@
 //   FORESTALL_STRETCH_MAX_MS=N               the limit; default: 20 ms
 //   FORESTALL_CHURN=N                        cgroups made and removed a second meanwhile, as
 //                                            workloads of the watched cgroup; default: none
+//   FORESTALL_GUARD=1                        with the guard
+//   FORESTALL_PROCESSES=N                    in each workload; default: 1
 //
 // Each trial leaks at full speed past the threshold of a scratch cgroup. The executable is
 // $FORESTALL_BIN or the one of this build, so that two can be compared.
@@ -74,12 +76,18 @@ double largest(const std::vector<Trial>& trials, double Trial::*what) {
   return (*std::ranges::max_element(trials, {}, what)).*what;
 }
 
-// A scratch cgroup with that many workloads, each with one idle process.
+int number_of(const char* variable, int otherwise) {
+  const char* set = std::getenv(variable);
+  return set == nullptr ? otherwise : std::atoi(set);
+}
+
+// A scratch cgroup with that many workloads of idle processes.
 class Crowd {
  public:
   explicit Crowd(int count) {
-    for (int i = 0; i < count; ++i) {
-      const std::string path = scratch.child("w" + std::to_string(i));
+    const int processes = number_of("FORESTALL_PROCESSES", 1);
+    for (int i = 0; i < count * processes; ++i) {
+      const std::string path = scratch.child("w" + std::to_string(i / processes));
       waiting_.emplace_back([&] {
         scratch.add(path, getpid());
         for (;;) pause();
@@ -92,11 +100,12 @@ class Crowd {
   }
   [[nodiscard]] std::string config() const {
     return fmt::format(
-        "evictionHard: {{}}\npods: {{enabled: false}}\nreleaseTimeout: 60s\n"
+        "guard: {2}\nevictionHard: {{}}\npods: {{enabled: false}}\nreleaseTimeout: 60s\n"
         "watch:\n  - cgroup: {0}\n    available: {1}Mi\n"
         "workloads:\n  - {{cgroup: {0}/leak, name: leak, priority: -1}}\n"
         "  - {{cgroup: \"{0}/*\"}}\n",
-        scratch.path(), kThreshold.count >> 20);
+        scratch.path(), kThreshold.count >> 20,
+        number_of("FORESTALL_GUARD", 0) != 0 ? "on" : "off");
   }
   std::optional<Trial> run(AgentRun& agent) {
     const Hog leak(scratch, scratch.path() + "/leak", mib(4));
@@ -129,8 +138,7 @@ std::deque<Child> spinners() {
 class Churn {
  public:
   explicit Churn(const ScratchCgroup& scratch) : parent_(scratch.directory(scratch.path())) {
-    const char* set = std::getenv("FORESTALL_CHURN");
-    const int per_second = set == nullptr ? 0 : std::atoi(set);
+    const int per_second = number_of("FORESTALL_CHURN", 0);
     if (per_second > 0) child_.emplace([&] { return run(std::max(per_second, 2)); });
   }
   ~Churn() {

@@ -42,6 +42,15 @@ TEST(GuardListTest, TheCriticalLineOfACgroupIsAtHalfOfTheThreshold) {
   EXPECT_EQ(guard_orders(watch(mib(64)), near(mib(10)))[0].headroom, mib(10 - 32));
 }
 
+TEST(GuardListTest, ItsSubjectsAreFoundWithoutARanking) {
+  Observation observation = near(mib(70));
+  observation.node = node(gib(2), mib(150));
+  const Config both = config(
+      {hard(Signal::cgroup_memory_available, mib(64)), hard(Signal::memory_available, mib(100))});
+  EXPECT_EQ(guard_subjects(both, observation), (std::vector<std::string>{"/a", "/"}));
+  EXPECT_TRUE(guard_subjects(Config{}, observation).empty());
+}
+
 TEST(GuardListTest, FarFromEveryThresholdThereIsNoOrder) {
   const Bytes margin = warning_margin(mib(256));
   EXPECT_TRUE(guard_orders(watch(mib(64)), near(mib(65) + margin + margin)).empty());

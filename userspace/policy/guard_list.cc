@@ -168,9 +168,8 @@ void keep_first(std::vector<Listing>& orders, Listing listing) {
   }
 }
 
-}  // namespace
-
-std::vector<GuardOrder> guard_orders(const Config& config, const Observation& observation) {
+// Without victims.
+std::vector<Listing> listings_of(const Config& config, const Observation& observation) {
   std::vector<Listing> listings;
   const Credit credit(observation.kills);
   for_each_subject(config, observation,
@@ -184,6 +183,21 @@ std::vector<GuardOrder> guard_orders(const Config& config, const Observation& ob
                      if (near) keep_first(listings, std::move(*near));
                    });
   keep_nearest(listings);
+  return listings;
+}
+
+}  // namespace
+
+std::vector<std::string> guard_subjects(const Config& config, const Observation& observation) {
+  std::vector<std::string> paths;
+  for (Listing& each : listings_of(config, observation)) {
+    paths.push_back(std::move(each.order.path));
+  }
+  return paths;
+}
+
+std::vector<GuardOrder> guard_orders(const Config& config, const Observation& observation) {
+  std::vector<Listing> listings = listings_of(config, observation);
   std::vector<GuardOrder> orders;
   if (listings.empty()) return orders;
   if (observation.workloads) {

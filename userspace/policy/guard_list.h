@@ -69,4 +69,8 @@ inline constexpr std::size_t kGuardSubjectsMax = 31;
 [[nodiscard]] std::vector<GuardOrder> guard_orders(const Config& config,
                                                    const Observation& observation);
 
+// The paths of their subjects, without ranking anything.
+[[nodiscard]] std::vector<std::string> guard_subjects(const Config& config,
+                                                      const Observation& observation);
+
 }  // namespace forestall::policy

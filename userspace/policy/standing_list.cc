@@ -86,7 +86,7 @@ std::optional<StandingSubject> standing_subject(const Config& config,
            kill.started > lately;
   });
   if (config.ranking == Ranking::kernel || killed) return std::nullopt;
-  if (!guard_orders(config, observation).empty()) return std::nullopt;
+  if (!guard_subjects(config, observation).empty()) return std::nullopt;
   std::optional<StandingSubject> chosen;
   for_each_subject(config, observation,
                    [&](std::size_t, const Threshold& threshold, const Subject& subject,

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/guard_list_thread.h"
+
+#include <utility>
+
+#include "kernel/scheduling.h"
+
+namespace forestall::agent {
+namespace {
+
+class DestroyJob final : public GuardListJob {
+ public:
+  explicit DestroyJob(std::shared_ptr<const void> garbage) : garbage_(std::move(garbage)) {}
+
+ protected:
+  void run() override { garbage_.reset(); }
+
+ private:
+  std::shared_ptr<const void> garbage_;
+};
+
+}  // namespace
+
+// The loop frees what this thread allocated. A thread of ordinary priority that is preempted with
+// the allocator's lock would make it wait.
+Result<std::unique_ptr<GuardListThread>> GuardListThread::create() {
+  std::unique_ptr<GuardListThread> made(new GuardListThread());
+  made->thread_ = TRY(base::JobThread::create("guard-lists", [self = made.get()] {
+    kernel::use_service_priority();
+    self->running_->run();
+  }));
+  return made;
+}
+
+GuardListThread::~GuardListThread() {
+  if (running_) running_->cancel();
+}
+
+void GuardListThread::start(std::shared_ptr<GuardListJob> job) {
+  std::erase_if(waiting_, [](const auto& each) { return each->cancelled(); });
+  waiting_.push_back(std::move(job));
+  if (!running_) start_next();
+}
+
+void GuardListThread::destroy(std::shared_ptr<const void> garbage) {
+  start(std::make_shared<DestroyJob>(std::move(garbage)));
+}
+
+void GuardListThread::start_next() {
+  while (!waiting_.empty() && waiting_.front()->cancelled()) waiting_.pop_front();
+  if (waiting_.empty()) return;
+  running_ = std::move(waiting_.front());
+  waiting_.pop_front();
+  static_cast<void>(thread_->start());  // idle: nothing was running
+}
+
+void GuardListThread::collect() {
+  if (!thread_->finish()) return;
+  const auto job = std::exchange(running_, nullptr);
+  if (!job->cancelled()) job->done_ = true;
+  start_next();
+}
+
+}  // namespace forestall::agent

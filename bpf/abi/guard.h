@@ -212,6 +212,15 @@ struct abi_guard_sample {
   __u64 available;     /* of the node: MemAvailable, or ABI_NOT_AVAILABLE */
 };
 
+/* Argument block of the program `guard_place`. */
+struct abi_guard_place {
+  __u32 slot;
+  __u32 pad;
+  __u64 memcg;  /* address */
+  __u64 cgroup; /* kernfs id; 0: the node */
+  __u64 limit;  /* out: bytes */
+};
+
 ABI_ASSERT(sizeof(struct abi_guard_victim) == 32, "abi_guard_victim has no hidden padding");
 ABI_ASSERT(sizeof(struct abi_guard_list) == 72 + 32 * ABI_GUARD_VICTIMS,
            "abi_guard_list has no hidden padding");
@@ -220,5 +229,6 @@ ABI_ASSERT(sizeof(struct abi_guard_report) == 144, "abi_guard_report has no hidd
 ABI_ASSERT(sizeof(struct abi_guard_turn) == 64, "abi_guard_turn never changes");
 ABI_ASSERT(sizeof(struct abi_guard_other) == 40, "abi_guard_other has no hidden padding");
 ABI_ASSERT(sizeof(struct abi_guard_sample) == 32, "abi_guard_sample has no hidden padding");
+ABI_ASSERT(sizeof(struct abi_guard_place) == 32, "abi_guard_place has no hidden padding");
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What userspace requests of the guard's object: programs that it runs itself, one at a time.
+ * What userspace requests of the guard's object: programs that it runs itself.
+ *
+ * The thread that publishes lists passes an argument block to each run. Iterators have none: those
+ * of the thread that prepares lists use the variables below, and no other thread uses these.
  */
 #ifndef FORESTALL_BPF_GUARD_REQUESTS_BPF_H
 #define FORESTALL_BPF_GUARD_REQUESTS_BPF_H
@@ -11,12 +14,11 @@
 #include "bpf/lib/standing.bpf.h"
 #include "bpf/lib/turn.bpf.h"
 
-/* Arguments and results of guard_resolve and guard_identify; userspace runs one at a time. */
-__u32 resolving_slot;
+/* Arguments and results of guard_resolve and guard_identify. */
+__u32 resolve_held; /* whether resolved_held is wanted, which walks the subtree */
 __u64 resolved_cgroup;
 __u64 resolved_memcg;  /* address */
 __u64 resolved_held;   /* bytes without page cache */
-__u64 resolved_limit;  /* bytes */
 __u64 identify_within; /* cgroup id */
 struct abi_guard_victim identified;
 
@@ -29,16 +31,34 @@ int guard_setup(void* ctx) {
   return find_nodes(root) ? 0 : 2;
 }
 
-/* The standing list is for the node from now on. REQUIRES: it is withdrawn. */
-SEC("syscall")
-int guard_stand_for_node(void* ctx) {
-  __u32 index = ABI_GUARD_STANDING;
-  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &index);
+/* cgroup_subsys_state.flags, include/linux/cgroup-defs.h. */
+#define CSS_ONLINE (1 << 1)
+#define CSS_DYING (1 << 4)
 
-  if (!state) return 1;
-  state->memcg = 0;
-  state->cgroup = 0;
+/* Whether the cgroup of that id still has the memory cgroup at that address. */
+static __always_inline int is_online(struct mem_cgroup* memcg, __u64 cgroup) {
+  __u32 flags = BPF_CORE_READ(memcg, css.flags);
+
+  return memcg_id(memcg) == cgroup && (flags & CSS_ONLINE) && !(flags & CSS_DYING);
+}
+
+/* The subject of a slot from now on. REQUIRES: no list of another subject is in force there.
+ * Returns 1 if the cgroup was removed. */
+SEC("syscall")
+int guard_place(struct abi_guard_place* place) {
+  __u64 address = place->memcg, cgroup = place->cgroup;
+  __u32 slot = place->slot;
+  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &slot);
+  struct mem_cgroup* memcg = (void*)address;
+
+  if (!state || (cgroup && !is_online(memcg, cgroup))) return 1;
+  place->limit = cgroup ? memcg_limit(memcg) : 0;
+  state->memcg = cgroup ? address : 0;
+  state->cgroup = cgroup;
   state->next_check_ns = 0;
+  state->next_walk_ns = 0;
+  state->walked_ns = 0;
+  state->inactive = 0;
   return 0;
 }
 
@@ -115,35 +135,23 @@ int guard_sample(struct abi_guard_sample* out) {
   return 0;
 }
 
-/* Run on one cgroup directory (order SELF_ONLY): puts it into resolving_slot, or with slot 0 only
- * finds its memory cgroup. */
+/* Run on one cgroup directory (order SELF_ONLY): finds its memory cgroup. */
 SEC("iter/cgroup")
 int guard_resolve(struct bpf_iter__cgroup* ctx) {
   __u64 address = (__u64)ctx->cgroup;
-  __u32 slot = resolving_slot;
-  struct guard_state* state = bpf_map_lookup_elem(&guard_states, &slot);
   struct mem_cgroup* memcg;
   __s64 inactive, active;
 
-  if (!address || !state) return 0;
+  if (!address) return 0;
   memcg = memcg_of_cgroup((void*)address);
   resolved_cgroup = memcg ? memcg_id(memcg) : 0;
   resolved_memcg = (__u64)memcg;
-  resolved_limit = memcg ? memcg_limit(memcg) : 0;
-  if (slot == ABI_GUARD_NODE) {
-    inactive = file_below(resolved_memcg, 0);
-    active = file_below(resolved_memcg, 1);
-    /* Unknown: all of it, so that no growth is counted. */
-    resolved_held = memcg_usage(memcg);
-    if (inactive >= 0 && active >= 0) resolved_held = above(resolved_held, inactive + active);
-    return 0;
-  }
-  state->memcg = resolved_cgroup ? (__u64)memcg : 0;
-  state->cgroup = resolved_cgroup;
-  state->next_check_ns = 0;
-  state->next_walk_ns = 0;
-  state->walked_ns = 0;
-  state->inactive = 0;
+  if (!resolve_held) return 0;
+  inactive = file_below(resolved_memcg, 0);
+  active = file_below(resolved_memcg, 1);
+  /* Unknown: all of it, so that no growth is counted. */
+  resolved_held = memcg_usage(memcg);
+  if (inactive >= 0 && active >= 0) resolved_held = above(resolved_held, inactive + active);
   return 0;
 }
 

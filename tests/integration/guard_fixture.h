@@ -83,6 +83,13 @@ class GuardFixture : public ::testing::Test {
     tree_.emplace(std::move(tree).value());
     scratch_.limit(scratch_.path(), kLimit);
     root_.emplace(open(scratch_.path()));
+    root_memcg_ = memcg_of(*root_);
+  }
+
+  std::uint64_t memcg_of(const kernel::CgroupDir& directory) {
+    auto memcg = guard_->find_memcg(directory.fd(), directory.id());
+    if (!memcg.ok()) throw std::runtime_error(memcg.error().text());
+    return *memcg;
   }
 
   kernel::CgroupDir open(const std::string& path) {
@@ -102,7 +109,7 @@ class GuardFixture : public ::testing::Test {
   kernel::GuardList list(std::vector<abi_guard_victim> victims, Bytes line = kLine) const {
     kernel::GuardList list;
     list.subject = root_->id();
-    list.subject_fd = root_->fd();
+    list.memcg = root_memcg_;
     list.line = line;
     list.expires = SystemClock().now() + kPatience;
     list.victims = std::move(victims);
@@ -159,6 +166,7 @@ class GuardFixture : public ::testing::Test {
   ScratchCgroup scratch_;
   std::optional<kernel::CgroupTree> tree_;
   std::optional<kernel::CgroupDir> root_;
+  std::uint64_t root_memcg_ = 0;
   inline static std::unique_ptr<kernel::GuardPrograms> shared_;
   kernel::GuardPrograms* const guard_ = shared_.get();
   std::vector<abi_guard_report> reports_;

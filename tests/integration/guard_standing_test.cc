@@ -56,7 +56,7 @@ class GuardStandingTest : public GuardFixture {
 
   void stand(bool by_growth = true) {
     standing_.subject = root_->id();
-    standing_.subject_fd = root_->fd();
+    standing_.memcg = root_memcg_;
     standing_.line = kLine;
     standing_.usage = usage();
     standing_.limit = kLimit;

@@ -73,11 +73,12 @@ class GuardSuccession : public ::testing::Test {
     const auto workload = tree_.open(path);
     ASSERT_TRUE(root.ok() && workload.ok());
     const auto memcg = guard.memcg_of(workload->fd(), workload->id());
+    const auto subject = guard.find_memcg(root->fd(), root->id());
     auto victim = guard.identify(hog.pid(), workload->id());
-    ASSERT_TRUE(memcg.ok() && victim.ok());
+    ASSERT_TRUE(memcg.ok() && subject.ok() && victim.ok());
     kernel::StandingGuardList list;
     list.subject = root->id();
-    list.subject_fd = root->fd();
+    list.memcg = *subject;
     list.line = kLine;
     list.usage = scratch_.usage(scratch_.path());
     list.limit = kLimit;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
@@ -399,6 +400,62 @@ TEST_F(GuardTest, InactivePageCacheDoesNotCount) {
   expect_only_guard_killed();
 }
 
+TEST_F(GuardTest, ARemovedCgroupIsNoSubject) {
+  const std::string leaking = scratch_.child("leaking");
+  const std::string removed = scratch_.child("removed");
+  Hog hog(scratch_, leaking, kCalm);
+  GuardList gone = list({approve(hog, leaking, 0)});
+  gone.subject = open(removed).id();
+  gone.memcg = memcg_of(open(removed));
+  scratch_.remove_child(removed);
+  const auto failed = guard_->arm({&gone, 1});
+  ASSERT_TRUE(failed.ok()) << failed.error().text();
+  EXPECT_THAT(*failed, ElementsAre(0U));
+  EXPECT_FALSE(guard_->armed());
+}
+
+TEST_F(GuardTest, TheAddressOfAnotherCgroupIsNoSubject) {
+  const std::string leaking = scratch_.child("leaking");
+  Hog hog(scratch_, leaking, kCalm);
+  GuardList other = list({approve(hog, leaking, 0)});
+  other.memcg = memcg_of(open(leaking));
+  const auto failed = guard_->arm({&other, 1});
+  ASSERT_TRUE(failed.ok()) << failed.error().text();
+  EXPECT_THAT(*failed, ElementsAre(0U));
+}
+
+// A thread prepares lists while the loop publishes others.
+TEST_F(GuardTest, FindsCgroupsAndProcessesWhileListsArePublished) {
+  const std::string one = scratch_.child("one");
+  const std::string other = scratch_.child("other");
+  Hog hog(scratch_, one, kCalm);
+  const kernel::CgroupDir workload = open(one);
+  const auto expected = guard_->memcg_of(workload.fd(), workload.id());
+  ASSERT_TRUE(expected.ok()) << expected.error().text();
+  GuardList of_other = list({approve(hog, one, 0)});
+  const GuardList of_root = of_other;
+  of_other.subject = open(other).id();
+  of_other.memcg = memcg_of(open(other));
+  std::atomic<bool> stop{false};
+  int found = 0;
+  std::thread preparation([&] {
+    for (; !stop || found == 0; ++found) {
+      const auto memcg = guard_->find_memcg(workload.fd(), workload.id());
+      const auto process = guard_->identify(hog.pid(), workload.id());
+      if (!memcg.ok() || *memcg != expected->address || !process.ok()) break;
+    }
+    stop = true;
+  });
+  int published = 0;
+  for (; published < 2000 && !stop; ++published) {
+    // Each takes the slot of the list before.
+    EXPECT_THAT(*guard_->arm({published % 2 == 0 ? &of_other : &of_root, 1}), IsEmpty());
+  }
+  stop = true;
+  preparation.join();
+  EXPECT_EQ(published, 2000) << "after " << found << " processes were found";
+}
+
 TEST_F(GuardTest, TheNodeHasALineToo) {
   const std::string leaking = scratch_.child("leaking");
   Hog hog(scratch_, leaking, kCalm);
@@ -406,7 +463,7 @@ TEST_F(GuardTest, TheNodeHasALineToo) {
   ASSERT_TRUE(node.ok()) << node.error().text();
   GuardList of_node = list({approve(hog, leaking, 0)}, node->usage - mib(512));
   of_node.subject = CgroupId{};
-  of_node.subject_fd = -1;
+  of_node.memcg = 0;
   hog.leak(mib(1), mib(16));
   arm(of_node);
   expect_killed(hog);

@@ -261,6 +261,8 @@ TEST(GuardTrial, KillsNoProcessByAStaleList) {
   auto subject = tree->open(node.scratch.path());
   const auto leak = tree->open(node.path("leak"));
   ASSERT_TRUE(subject.ok() && leak.ok());
+  const auto memcg = (*guard)->find_memcg(subject->fd(), subject->id());
+  ASSERT_TRUE(memcg.ok());
   int kills = 0;
   for (int trial = 0; trial < trials(); ++trial) {
     Hog hog(node.scratch, node.path("leak"), mib(8));
@@ -268,7 +270,7 @@ TEST(GuardTrial, KillsNoProcessByAStaleList) {
     ASSERT_TRUE(victim.ok());
     kernel::GuardList list;
     list.subject = subject->id();
-    list.subject_fd = subject->fd();
+    list.memcg = *memcg;
     list.line = mib(48);
     list.expires = SystemClock().now() + kPatience;
     const int kind = trial % 4;

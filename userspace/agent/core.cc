@@ -194,6 +194,11 @@ void Core::guard_ready() {
   round_.run(Wake{WakeSource::guard, woken, {}, {}});
 }
 
+void Core::guard_lists_ready() {
+  const LoopWorkScope work_scope(parts_.counts->work, LoopWork::guard);
+  parts_.guard.take_lists();
+}
+
 void Core::forecast_ready() {
   const std::vector<LoopPredictor::Answer> answers = parts_.forecast.collect();
   report_order_problems(answers);

@@ -66,6 +66,8 @@ class Core {
   void hooks_ready();
   // The guard in the kernel has reports.
   void guard_ready();
+  // A thread has made lists for it.
+  void guard_lists_ready();
   // The time that next_due() returned is reached.
   void time_passed();
   // A new configuration, already checked. Takes effect with the evaluation it causes.

@@ -133,7 +133,7 @@ void EvaluationRound::report(Record record) {
 }
 
 // An evaluation that read all of the node. True when a workload is near its own limit that was not.
-bool EvaluationRound::report_complete(const Record& record) {
+bool EvaluationRound::report_complete(Record& record) {
   const Decision& decision = record.decision;
   parts_.left_behind.evaluated(decision);
   parts_.kills.evaluated(record);

@@ -61,7 +61,7 @@ class EvaluationRound {
   void start_reclaim(const Decision& decision);
   void arm(const Record& record);
   void report(Record record);
-  [[nodiscard]] bool report_complete(const Record& record);
+  [[nodiscard]] bool report_complete(Record& record);
 
   const RoundParts parts_;
   LineArmer lines_;

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "actuators/never_kill.h"
@@ -23,17 +22,13 @@ enum class Approved : std::uint8_t {
   all,  // also if it has none
 };
 
-// Thread rule: the loop's thread only.
+// Thread rule: the thread that prepares lists (GuardPrograms::identify()).
 class GuardApproval {
  public:
-  // `guard` outlives the object.
-  explicit GuardApproval(kernel::GuardPrograms& guard)
-      : guard_(guard), never_kill_(actuators::NeverKill::of_this_process()) {}
+  // Both outlive the object.
+  GuardApproval(kernel::GuardPrograms& guard, const actuators::NeverKill& never_kill)
+      : guard_(guard), never_kill_(never_kill) {}
 
-  // The cgroups of the protected workloads: no process with a thread in one of them is approved.
-  void protect(const std::shared_ptr<const actuators::ProtectedGroups>& groups) {
-    never_kill_.protect(groups);
-  }
   // Appends the workload's processes, the largest first, until `out` has `size_max`. The first has
   // the workload's `expected`, the others 0. Where none of its processes could be approved, a list
   // ends before it, because the guard must not kill the next workload in its place.
@@ -43,7 +38,7 @@ class GuardApproval {
 
  private:
   kernel::GuardPrograms& guard_;
-  actuators::NeverKill never_kill_;
+  const actuators::NeverKill& never_kill_;
 };
 
 }  // namespace forestall::agent

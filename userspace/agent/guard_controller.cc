@@ -68,6 +68,26 @@ bool same_kills(const std::vector<KillProgress>& a, const std::vector<KillProgre
 
 }  // namespace
 
+Result<std::unique_ptr<GuardController>> GuardController::create(const GuardParts& parts) {
+  auto thread = TRY(GuardListThread::create());
+  return std::unique_ptr<GuardController>(new GuardController(parts, std::move(thread)));
+}
+
+GuardController::GuardController(const GuardParts& parts, std::unique_ptr<GuardListThread> thread)
+    : parts_(parts),
+      thread_(std::move(thread)),
+      never_kill_(
+          std::make_shared<const actuators::NeverKill>(actuators::NeverKill::of_this_process())),
+      regular_(parts, *thread_),
+      standing_(parts, *thread_),
+      follows_(parts.guard.waits()) {}
+
+// Another one is in force after disarm() only.
+const std::shared_ptr<const Config>& GuardController::shared(const Config& config) {
+  if (!config_) config_ = std::make_shared<const Config>(config);
+  return config_;
+}
+
 void GuardController::decided(Record& record) {
   if (!follows_) return;
   const MonotonicTime now = parts_.clock.now();
@@ -91,7 +111,7 @@ void GuardController::note_former_end(MonotonicTime now) {
   parts_.log.write(ended.ok() ? exports::LogLevel::info : exports::LogLevel::warning, line);
 }
 
-void GuardController::evaluated(const Config& config, const Record& record,
+void GuardController::evaluated(const Config& config, Record& record,
                                 const VictimCache& victim_cache, const GrowthWatch& growth) {
   const MonotonicTime now = parts_.clock.now();
   const bool on = config.guard && !config.dry_run && protects_;
@@ -151,10 +171,10 @@ void GuardController::follow(bool ready, MonotonicTime now) {
   }
 }
 
-void GuardController::make_lists(const Config& config, const Record& record,
+void GuardController::make_lists(const Config& config, Record& record,
                                  const VictimCache& victim_cache, const GrowthWatch& growth,
                                  MonotonicTime now) {
-  if (policy::guard_orders(config, record.observation).empty()) {
+  if (policy::guard_subjects(config, record.observation).empty()) {
     if (due_) withdraw();
     standing_.evaluated(config, record);
     return;
@@ -212,7 +232,9 @@ void GuardController::ranked() {
 // Userspace approves by them, and the BPF programs check again before each signal. While the
 // programs do not have all of them, there is no list.
 void GuardController::protect(const std::shared_ptr<const actuators::ProtectedGroups>& groups) {
-  approval_.protect(groups);
+  actuators::NeverKill never_kill = *never_kill_;
+  never_kill.protect(groups);
+  never_kill_ = std::make_shared<const actuators::NeverKill>(std::move(never_kill));
   std::vector<kernel::GuardProtected> protected_groups;
   for (const actuators::ProtectedGroup& group : groups->all()) {
     protected_groups.push_back({group.cgroup, group.with_descendants});
@@ -229,65 +251,81 @@ void GuardController::disarm() {
   parts_.guard.disarm();
   standing_.withdraw();
   withdraw();
+  config_.reset();
 }
 
 // The regular lists.
 void GuardController::withdraw() {
   static_cast<void>(parts_.guard.arm({}));
+  regular_.cancel();
+  again_ = false;
   due_.reset();
   armed_.clear();
   report_due_.reset();
-  subjects_.clear();
   reported_first_.clear();
 }
 
-void GuardController::refresh(const Config& config, const Record& record,
-                              const VictimCache& victim_cache, const GrowthWatch& growth,
-                              MonotonicTime now) {
+void GuardController::refresh(const Config& config, Record& record, const VictimCache& victim_cache,
+                              const GrowthWatch& growth, MonotonicTime now) {
   const bool first = !std::exchange(due_, now + kRefresh).has_value();
+  // Lists under way are finished, however often others fall due meanwhile.
+  if (regular_.working() && same_kills(kills_, record.observation.kills)) {
+    again_ = true;
+    return;
+  }
+  again_ = false;
+  kills_ = record.observation.kills;
   // Before anything that takes time: the headroom is that of the evaluation, and memory fills
   // meanwhile.
   const auto node = parts_.guard.usage(CgroupId{});
-  Observation observation = record.observation;
-  kills_ = observation.kills;
-  // The decision may have read the workloads of one subject only.
-  observation.workloads.reset();
-  if (!take_samples(config, victim_cache, now, observation)) {
-    // The victim cache serves wakes while it samples; sampling here would not.
-    if (first && victim_cache.working()) return;
+  RegularListSource source{shared(config), never_kill_, without_workloads(record), {}, now,
+                           nullptr};
+  if (node.ok()) source.node_usage = node->usage;
+  Observation& observation = source.record.observation;
+  source.samples = samples_for(config, victim_cache, now, observation);
+  if (source.samples) {
+    regular_.start(std::move(source));
+  } else if (config.ranking == Ranking::kernel) {
     parts_.observer.add_workloads(observation, {}, sources::Scoring{true, observation.at});
     growth.apply(*observation.workloads);
+    regular_.start(std::move(source));
+  } else if (first && victim_cache.working()) {
+    // The victim cache samples already; its list is made into this one.
+    regular_.cancel();
+  } else {
+    regular_.sample(std::move(source));
   }
-  std::map<CgroupId, kernel::CgroupDir> subjects;
-  std::vector<kernel::GuardList> lists;
-  former_ = std::exchange(kept_, {});
-  for (policy::GuardOrder& order : policy::guard_orders(config, observation)) {
-    const CgroupId id = order.cgroup;
-    const kernel::CgroupDir* directory = nullptr;
-    if (id != CgroupId{}) {
-      auto opened = parts_.tree.open(order.path);
-      if (!opened.ok() || opened->id() != id) continue;
-      directory = &subjects.emplace(id, std::move(*opened)).first->second;
-    }
-    Kept kept{std::move(order), {}};
-    kept.victims = approve(kept.order);
-    // The BPF programs count the node's memory themselves: the line is relative to their count.
-    std::optional<Bytes> line = kept.order.line;
-    if (directory == nullptr) {
-      line = node.ok() ? std::optional(node->usage + kept.order.headroom) : std::nullopt;
-    }
-    if (auto list = list_of(kept, directory, line, now)) lists.push_back(std::move(*list));
-    kept_.insert_or_assign(id, std::move(kept));
+}
+
+std::optional<MonotonicTime> GuardController::preparation_due() const {
+  const auto due = regular_.sampling_due();
+  return due ? due : standing_.preparation_due();
+}
+
+void GuardController::prepare(const Config& config, const GrowthWatch& growth) {
+  if (regular_.sampling_due()) {
+    regular_.work(growth);
+  } else {
+    standing_.work(shared(config), never_kill_);
   }
-  observation.workloads.reset();
-  former_made_from_ = std::exchange(made_from_, {});
-  made_from_.observation = std::move(observation);
-  made_from_.decision = record.decision;
-  made_from_.stages = record.stages;
-  arm(lists);
-  subjects_ = std::move(subjects);
+}
+
+void GuardController::take_lists() {
+  thread_->collect();
+  standing_.take_job();
+  if (const auto made = regular_.take()) publish(*made);
+}
+
+void GuardController::publish(RegularListJob& made) {
+  const MonotonicTime now = parts_.clock.now();
+  thread_->destroy(std::make_shared<const std::map<CgroupId, Listed>>(std::move(former_)));
+  former_ = std::exchange(listed_, std::move(made.listed));
+  former_made_from_ = std::exchange(made_from_, std::move(made.record()));
+  arm(made.lists);
   // Lists that were not logged last time have waited for a clock long enough.
   report_armed(now, report_due_.has_value());
+  if (std::exchange(again_, false)) due_ = now;
+  if (parts_.guard.armed()) follow(/*ready=*/true, now);
 }
 
 // Logs a problem when it changes.
@@ -318,7 +356,7 @@ void GuardController::arm(const std::vector<kernel::GuardList>& lists) {
                    exports::LogLine("guard")
                        .field("problem", "lists that could not be armed")
                        .field("lists", failed->size())
-                       .field("subject", kept_.at(first.subject).order.path));
+                       .field("subject", listed_.at(first.subject).order.path));
 }
 
 // A list is in force when a clock runs: it is logged then, or with the next refresh where no clock
@@ -330,66 +368,33 @@ void GuardController::report_armed(MonotonicTime now, bool waited) {
     report_due_ = now + kClockStart;
     return;
   }
-  for (const CgroupId subject : armed_) report_listed(kept_.at(subject));
+  for (const CgroupId subject : armed_) report_listed(listed_.at(subject));
   armed_.clear();
 }
 
 // Samples taken before a kill still count its victim.
-bool GuardController::take_samples(const Config& config, const VictimCache& victim_cache,
-                                   MonotonicTime now, Observation& observation) const {
-  if (!observation.kills.empty()) return false;
-  std::vector<std::string> paths;
-  for (policy::GuardOrder& order : policy::guard_orders(config, observation)) {
-    paths.push_back(std::move(order.path));
-  }
-  const auto* samples = victim_cache.samples_for(paths, now);
-  if (samples != nullptr) observation.workloads = *samples;
-  return samples != nullptr;
-}
-
-std::optional<kernel::GuardList> GuardController::list_of(const Kept& kept,
-                                                          const kernel::CgroupDir* subject,
-                                                          std::optional<Bytes> line,
-                                                          MonotonicTime now) {
-  if (kept.victims.empty() || !line) return std::nullopt;
-  kernel::GuardList list;
-  list.subject = kept.order.cgroup;
-  list.subject_fd = subject != nullptr ? subject->fd() : -1;
-  list.line = *line;
-  list.inactive_file = kept.order.inactive_file;
-  list.expires = now + kExpiry;
-  list.victims = kept.victims;
-  return list;
-}
-
-std::vector<abi_guard_victim> GuardController::approve(const policy::GuardOrder& order) {
-  std::vector<abi_guard_victim> victims;
-  for (const policy::GuardVictim& victim : order.victims) {
-    if (victims.size() >= ABI_GUARD_VICTIMS) break;
-    const Workload& workload = order.considered[victim.candidate].sample.workload;
-    const auto directory = parts_.tree.open(workload.path);
-    if (!directory.ok() || directory->id() != workload.cgroup) continue;
-    if (approval_.add_processes(*directory, victim.group, victim.expected, ABI_GUARD_VICTIMS,
-                                victims) == Approved::none) {
-      break;
-    }
-  }
-  return victims;
+VictimCache::SharedSamples GuardController::samples_for(const Config& config,
+                                                        const VictimCache& victim_cache,
+                                                        MonotonicTime now,
+                                                        const Observation& observation) {
+  if (!observation.kills.empty()) return nullptr;
+  return victim_cache.samples_for(policy::guard_subjects(config, observation), now);
 }
 
 // Logs the next victim when it changes.
-void GuardController::report_listed(const Kept& kept) {
-  const std::int32_t first = kept.victims.empty() ? 0 : kept.victims.front().tgid;
-  std::int32_t& reported = reported_first_[kept.order.cgroup];
+void GuardController::report_listed(const Listed& listed) {
+  const std::int32_t first = listed.victims.empty() ? 0 : listed.victims.front().tgid;
+  std::int32_t& reported = reported_first_[listed.order.cgroup];
   if (std::exchange(reported, first) == first || first == 0) return;
-  parts_.log.write(exports::LogLevel::info,
-                   exports::LogLine("guard")
-                       .field("what", "listed")
-                       .field("subject", kept.order.cgroup.inode == 0 ? "node" : kept.order.path)
-                       .field("critical_in", kept.order.headroom)
-                       .field("processes", kept.victims.size())
-                       .field("clocks", parts_.guard.clocks())
-                       .field("first", first));
+  parts_.log.write(
+      exports::LogLevel::info,
+      exports::LogLine("guard")
+          .field("what", "listed")
+          .field("subject", listed.order.cgroup.inode == 0 ? "node" : listed.order.path)
+          .field("critical_in", listed.order.headroom)
+          .field("processes", listed.victims.size())
+          .field("clocks", parts_.guard.clocks())
+          .field("first", first));
 }
 
 void GuardController::report(const abi_guard_report& report, const policy::GuardOrder* order,
@@ -422,17 +427,17 @@ GuardController::ListSource GuardController::source_of(const abi_guard_report& r
                                         : ListSource{};
   }
   const CgroupId victim{report.victim.cgroup};
-  const auto find = [&](const std::map<CgroupId, Kept>& lists) -> const policy::GuardOrder* {
-    const auto kept = lists.find(CgroupId{report.cgroup});
-    if (kept == lists.end()) return nullptr;
-    const auto& considered = kept->second.order.considered;
+  const auto find = [&](const std::map<CgroupId, Listed>& lists) -> const policy::GuardOrder* {
+    const auto listed = lists.find(CgroupId{report.cgroup});
+    if (listed == lists.end()) return nullptr;
+    const auto& considered = listed->second.order.considered;
     const bool known =
         victim == CgroupId{} || std::ranges::any_of(considered, [&](const Candidate& each) {
           return each.sample.workload.cgroup == victim;
         });
-    return known ? &kept->second.order : nullptr;
+    return known ? &listed->second.order : nullptr;
   };
-  if (const auto* order = find(kept_)) return {order, &made_from_};
+  if (const auto* order = find(listed_)) return {order, &made_from_};
   if (const auto* order = find(former_)) return {order, &former_made_from_};
   return {};
 }

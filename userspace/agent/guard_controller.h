@@ -13,32 +13,33 @@
 // workloads are sampled for the guard alone near a workload's own limit, which has no
 // pre-ranked list, and after kills, which its samples do not show yet.
 //
+// A thread ranks and approves (regular_guard.h). Until it is done the lists before stay in force,
+// as long as they have not expired.
+//
 // After a kill by the guard the ladder takes over: it kills processes that were not listed or were
 // forked since, and calls process_mrelease. Record, outcome and credit are those of any other kill.
 #pragma once
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "actuators/ladder.h"
 #include "actuators/never_kill.h"
 #include "agent/growth_watch.h"
-#include "agent/guard_approval.h"
+#include "agent/guard_list_thread.h"
+#include "agent/guard_parts.h"
 #include "agent/kill_request.h"
+#include "agent/regular_guard.h"
 #include "agent/standing_guard.h"
 #include "agent/victim_cache.h"
 #include "base/clock.h"
-#include "exports/log.h"
-#include "kernel/cgroup_tree.h"
+#include "base/result.h"
 #include "kernel/guard.h"
 #include "model/config.h"
 #include "model/record.h"
 #include "policy/guard_list.h"
-#include "sources/observer.h"
 
 namespace forestall::agent {
 
@@ -56,8 +57,9 @@ class LoopGuard {
   virtual void decided(Record&) {}
   // After each evaluation that did not wait for another one's kill. Makes new lists when they are
   // due, or when kills began or ended; withdraws them when there is nothing to guard. Costs nothing
-  // outside of the zone. `victim_cache` and `growth` are those of the evaluation.
-  virtual void evaluated(const Config&, const Record&, const VictimCache&, const GrowthWatch&) {}
+  // outside of the zone. `victim_cache` and `growth` are those of the evaluation. The record is
+  // unchanged at the end.
+  virtual void evaluated(const Config&, Record&, const VictimCache&, const GrowthWatch&) {}
   // The loop is about to kill for a threshold: the guard's list for a stopped loop is withdrawn.
   // False: it has fired, and its report is to be taken first.
   [[nodiscard]] virtual bool claim() { return true; }
@@ -77,8 +79,12 @@ class LoopGuard {
   [[nodiscard]] virtual std::optional<MonotonicTime> preparation_due() const {
     return std::nullopt;
   }
-  // A turn of the work for a list that is needed while memory is not short.
-  virtual void prepare(const Config&) {}
+  // A turn of the work for lists.
+  virtual void prepare(const Config&, const GrowthWatch&) {}
+  // Polls readable when take_lists() has something to do; -1: never.
+  [[nodiscard]] virtual int lists_fd() const { return -1; }
+  // Publishes the lists that a thread has made.
+  virtual void take_lists() {}
   // Polls readable when there are reports; -1: never.
   [[nodiscard]] virtual int fd() const { return -1; }
   // Logs every report since the last call. Returns the kills, one for each workload; their usage is
@@ -89,7 +95,6 @@ class LoopGuard {
 class GuardController final : public LoopGuard {
  public:
   static constexpr Duration kRefresh = std::chrono::seconds(1);
-  static constexpr Duration kExpiry = std::chrono::seconds(3);
   // While a kill of the former guard is not over.
   static constexpr Duration kTakeOverRetry = std::chrono::milliseconds(50);
   // The former guard's lists rule for so long at most: a list of this guard may be long in coming.
@@ -99,14 +104,10 @@ class GuardController final : public LoopGuard {
   // A thread visits each CPU to start its clock; so long after a new list the result is read.
   static constexpr Duration kClockStart = std::chrono::milliseconds(20);
 
-  explicit GuardController(const GuardParts& parts)
-      : parts_(parts),
-        approval_(parts.guard),
-        standing_({parts.guard, parts.tree, parts.observer, parts.clock, parts.log}, approval_),
-        follows_(parts.guard.waits()) {}
+  static Result<std::unique_ptr<GuardController>> create(const GuardParts& parts);
 
   void decided(Record& record) override;
-  void evaluated(const Config& config, const Record& record, const VictimCache& victim_cache,
+  void evaluated(const Config& config, Record& record, const VictimCache& victim_cache,
                  const GrowthWatch& growth) override;
   [[nodiscard]] bool claim() override;
   [[nodiscard]] bool waits() const override {
@@ -117,21 +118,19 @@ class GuardController final : public LoopGuard {
   void disarm() override;
   void leave() override;
   [[nodiscard]] std::optional<MonotonicTime> next_due() const override;
-  [[nodiscard]] std::optional<MonotonicTime> preparation_due() const override {
-    return standing_.preparation_due();
-  }
-  void prepare(const Config& config) override { standing_.work(config); }
+  [[nodiscard]] std::optional<MonotonicTime> preparation_due() const override;
+  void prepare(const Config& config, const GrowthWatch& growth) override;
+  [[nodiscard]] int lists_fd() const override { return thread_->fd(); }
+  void take_lists() override;
   [[nodiscard]] int fd() const override { return parts_.guard.fd(); }
   [[nodiscard]] std::vector<KillRequest> take_kills(const Config& config) override;
 
  private:
-  // What one subject's list was made of.
-  struct Kept {
-    policy::GuardOrder order;
-    std::vector<abi_guard_victim> victims;
-  };
+  using Listed = RegularListJob::Listed;
 
-  void make_lists(const Config& config, const Record& record, const VictimCache& victim_cache,
+  GuardController(const GuardParts& parts, std::unique_ptr<GuardListThread> thread);
+  [[nodiscard]] const std::shared_ptr<const Config>& shared(const Config& config);
+  void make_lists(const Config& config, Record& record, const VictimCache& victim_cache,
                   const GrowthWatch& growth, MonotonicTime now);
   void check_hold(MonotonicTime now);
   void follow(bool ready, MonotonicTime now);
@@ -139,19 +138,17 @@ class GuardController final : public LoopGuard {
   [[nodiscard]] bool store_refused() const;
   void withdraw_if_refused();
   [[nodiscard]] bool take_over(MonotonicTime now);
-  void refresh(const Config& config, const Record& record, const VictimCache& victim_cache,
+  void refresh(const Config& config, Record& record, const VictimCache& victim_cache,
                const GrowthWatch& growth, MonotonicTime now);
-  [[nodiscard]] bool take_samples(const Config& config, const VictimCache& victim_cache,
-                                  MonotonicTime now, Observation& observation) const;
-  [[nodiscard]] std::vector<abi_guard_victim> approve(const policy::GuardOrder& order);
-  [[nodiscard]] static std::optional<kernel::GuardList> list_of(const Kept& kept,
-                                                                const kernel::CgroupDir* subject,
-                                                                std::optional<Bytes> line,
-                                                                MonotonicTime now);
+  [[nodiscard]] static VictimCache::SharedSamples samples_for(const Config& config,
+                                                              const VictimCache& victim_cache,
+                                                              MonotonicTime now,
+                                                              const Observation& observation);
+  void publish(RegularListJob& made);
   void arm(const std::vector<kernel::GuardList>& lists);
   void report_clock_problem();
   void report_armed(MonotonicTime now, bool waited);
-  void report_listed(const Kept& kept);
+  void report_listed(const Listed& listed);
   void report(const abi_guard_report& report, const policy::GuardOrder* order, bool former);
   void withdraw();
   // What a list was made of.
@@ -169,7 +166,10 @@ class GuardController final : public LoopGuard {
                                                              const abi_guard_report& report);
 
   const GuardParts parts_;
-  GuardApproval approval_;
+  std::unique_ptr<GuardListThread> thread_;
+  std::shared_ptr<const actuators::NeverKill> never_kill_;
+  std::shared_ptr<const Config> config_;  // a copy of the one in force; null: none was needed yet
+  RegularGuard regular_;
   StandingGuard standing_;
   bool protects_ = true;    // the programs have the protected groups
   bool withdrawn_ = false;  // from its store
@@ -180,17 +180,17 @@ class GuardController final : public LoopGuard {
   std::optional<MonotonicTime> former_ended_;
   std::optional<MonotonicTime> take_over_due_;
   std::optional<MonotonicTime> due_;
-  std::vector<KillProgress> kills_;          // when the lists were made
-  std::map<CgroupId, Kept> kept_;            // by subject
+  std::vector<KillProgress> kills_;          // when the lists were begun
+  bool again_ = false;                       // other lists are due once these are made
+  std::map<CgroupId, Listed> listed_;        // by subject
   std::vector<CgroupId> armed_;              // subjects whose list is still to be logged
   std::optional<MonotonicTime> report_due_;  // when report_armed() tries again
   std::size_t reported_unarmed_ = 0;         // lists that could not be armed, as logged last
   std::string reported_clock_problem_;       // as logged last
   std::map<CgroupId, std::int32_t> reported_first_;  // by subject: the first victim, as logged last
-  std::map<CgroupId, kernel::CgroupDir> subjects_;
-  Record made_from_;  // the evaluation that the lists were made from
+  Record made_from_;                                 // the evaluation that the lists were made from
   // The same of the lists before: one may have fired while these were made.
-  std::map<CgroupId, Kept> former_;
+  std::map<CgroupId, Listed> former_;
   Record former_made_from_;
 };
 

@@ -49,7 +49,7 @@ void PreparationController::prepare_guard(MonotonicTime now) {
   const auto due = parts_.agent.guard.preparation_due();
   if (!due || *due > now) return;
   const exports::LoopWorkScope work_scope(parts_.agent.counts->work, exports::LoopWork::guard);
-  parts_.agent.guard.prepare(parts_.config);
+  parts_.agent.guard.prepare(parts_.config, parts_.growth);
 }
 
 void PreparationController::rechecked() {

@@ -42,7 +42,7 @@ class PreparationController {
   void take_pins();
   // Samples the workloads for a turn, if that is due.
   void sample_for_growth(MonotonicTime now);
-  // Works for a turn on the guard's standing list, if that is due.
+  // Works for a turn on the guard's lists, if that is due.
   void prepare_guard(MonotonicTime now);
   // The tree was rechecked and evaluated: while no memory is short, a sampling begins.
   void rechecked();

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <set>
 #include <utility>
 
 #include "agent/sampling_turn.h"
-#include "base/parse.h"
 #include "bpf/abi/watch.h"
 #include "exports/log_line.h"
 
@@ -31,9 +29,6 @@ constexpr Duration kRestMax = std::chrono::seconds(30);
 constexpr Duration kAbandonedRestMax = std::chrono::seconds(10);
 // What was read longer ago is not published: the agent may have been stopped.
 constexpr Duration kPreparationAge = std::chrono::seconds(5);
-// With more workloads, each has fewer processes in the list.
-constexpr std::size_t kManyWorkloads = ABI_STANDING_PROCESSES / ABI_GUARD_VICTIMS;
-constexpr std::size_t kFewProcesses = ABI_STANDING_PROCESSES / ABI_STANDING_WORKLOADS;
 // Differences in a row after which the node has no list for a time.
 constexpr int kNodeDiffersMax = 3;
 
@@ -46,37 +41,13 @@ Duration rest_after(Duration took, Duration at_least, Duration at_most = kRestMa
   return std::max(at_least, std::min(took * kPreparationRest, at_most));
 }
 
-// A workload may have been sampled twice if others came or went meanwhile. Its growth would count
-// twice.
-void keep_one_sample_each(std::vector<WorkloadSample>& samples) {
-  std::set<CgroupId> seen;
-  std::erase_if(samples, [&](const WorkloadSample& sample) {
-    return !seen.insert(sample.workload.cgroup).second;
-  });
-}
-
-__u64 as_amount(std::optional<Bytes> bytes) {
-  return static_cast<__u64>(std::max<std::int64_t>(bytes.value_or(Bytes{0}).count, 0));
-}
-
-// Whether it lies in another workload of the list.
-bool is_nested(std::string_view path, const policy::StandingOrder& order) {
-  return std::ranges::any_of(order.workloads, [&](const policy::StandingWorkload& each) {
-    const std::string& other = order.considered[each.candidate].sample.workload.path;
-    return other != path && path_is_within(path, other);
-  });
-}
-
 }  // namespace
 
 void StandingGuard::evaluated(const Config& config, const Record& record) {
   auto subject = policy::standing_subject(config, record.observation, left_out());
   if (!subject) return withdraw();
   if (in_force() && published_->order.cgroup != subject->cgroup) withdraw();
-  if (subject_ && subject_->cgroup != subject->cgroup) {
-    preparation_.reset();
-    prepared_.reset();
-  }
+  if (subject_ && subject_->cgroup != subject->cgroup) drop_preparations();
   subject_ = std::move(subject);
   kills_ = record.observation.kills;
   if (prepared_) publish(config, record, *subject_);
@@ -84,13 +55,18 @@ void StandingGuard::evaluated(const Config& config, const Record& record) {
 
 void StandingGuard::short_of_memory(const std::vector<KillProgress>& kills) {
   subject_.reset();
-  preparation_.reset();
-  prepared_.reset();
+  drop_preparations();
   postpone();
   const bool killing = std::ranges::any_of(kills, [](const KillProgress& kill) {
     return kill.state == KillState::in_flight || kill.state == KillState::terminating;
   });
   if (killing) withdraw();
+}
+
+void StandingGuard::drop_preparations() {
+  if (preparation_ && preparation_->job) preparation_->job->cancel();
+  preparation_.reset();
+  prepared_.reset();
 }
 
 void StandingGuard::postpone() {
@@ -105,8 +81,7 @@ bool StandingGuard::claim() {
 
 void StandingGuard::withdraw() {
   subject_.reset();
-  preparation_.reset();
-  prepared_.reset();
+  drop_preparations();
   if (!in_force()) return;
   published_->in_force = false;
   parts_.guard.withdraw_standing();
@@ -116,7 +91,7 @@ void StandingGuard::withdraw() {
 
 std::optional<MonotonicTime> StandingGuard::preparation_due() const {
   if (!subject_ || prepared_) return std::nullopt;
-  if (preparation_) return preparation_->began;
+  if (preparation_) return preparation_->job ? std::nullopt : std::optional(preparation_->began);
   const bool changed = changes_ != parts_.observer.workload_changes();
   return changed ? std::min(rested_at_, due_) : due_;
 }
@@ -125,89 +100,50 @@ std::optional<MonotonicTime> StandingGuard::evaluation_due() const {
   return prepared_ ? std::optional(prepared_->began) : std::nullopt;
 }
 
-void StandingGuard::work(const Config& config) {
+void StandingGuard::work(const std::shared_ptr<const Config>& config,
+                         const std::shared_ptr<const actuators::NeverKill>& never_kill) {
   const MonotonicTime began = parts_.clock.now();
-  const std::uint64_t changes = parts_.observer.workload_changes();
-  if (preparation_) {
-    const bool changed = preparation_->changes != changes && !abandoned_;
-    const bool late = began - preparation_->began > kPreparationAge;
-    if (changed) abandoned_ = true;
-    if (changed || late) return abandon(began);
-  }
+  if (abandon_if_void(began)) return;
   if (!preparation_) {
     preparation_.emplace(Preparation{});
     preparation_->began = began;
-    preparation_->changes = changes;
+    preparation_->changes = parts_.observer.workload_changes();
   }
-  work_for_a_turn(config, *preparation_);
-  const MonotonicTime ended = parts_.clock.now();
-  preparation_->took += ended - began;
-  const bool more =
-      !preparation_->sampled || preparation_->next_workload < preparation_->order.workloads.size();
+  Preparation& preparation = *preparation_;
+  const bool more = sample_for_a_turn(parts_.clock, parts_.observer, preparation.read,
+                                      scope_of(*subject_), preparation.next_sample);
+  preparation.took += parts_.clock.now() - began;
   if (more) return;
-  due_ = ended + rest_after(preparation_->took, kListInterval);
-  rested_at_ = ended + rest_after(preparation_->took, kChangedInterval);
+  preparation.used = used_by(*subject_).value_or(Bytes{0});
+  preparation.changes = parts_.observer.workload_changes();  // its last turn dropped what is gone
+  preparation.read.kills = kills_;
+  preparation.job = std::make_shared<StandingListJob>(
+      parts_.guard, parts_.tree, parts_.clock,
+      StandingListSource{config, never_kill, *subject_, std::exchange(preparation.read, {})});
+  thread_.start(preparation.job);
+}
+
+void StandingGuard::take_job() {
+  if (!preparation_ || !preparation_->job || !preparation_->job->done()) return;
+  const MonotonicTime now = parts_.clock.now();
+  preparation_->took += preparation_->job->took;
+  if (abandon_if_void(now)) return;
+  due_ = now + rest_after(preparation_->took, kListInterval);
+  rested_at_ = now + rest_after(preparation_->took, kChangedInterval);
   changes_ = preparation_->changes;
   abandoned_ = false;
   prepared_ = std::exchange(preparation_, std::nullopt);
 }
 
-// Workloads have come or gone meanwhile, or it took too long.
-void StandingGuard::abandon(MonotonicTime now) {
+// Workloads have come or gone since it began, or it took too long.
+bool StandingGuard::abandon_if_void(MonotonicTime now) {
+  if (!preparation_) return false;
+  const bool changed = preparation_->changes != parts_.observer.workload_changes() && !abandoned_;
+  if (changed) abandoned_ = true;
+  if (!changed && now - preparation_->began <= kPreparationAge) return false;
   due_ = rested_at_ = now + rest_after(preparation_->took, kChangedInterval, kAbandonedRestMax);
   preparation_.reset();
-}
-
-void StandingGuard::work_for_a_turn(const Config& config, Preparation& preparation) {
-  if (preparation.sampled) return approve_next(preparation);
-  if (sample_for_a_turn(parts_.clock, parts_.observer, preparation.read, scope_of(*subject_),
-                        preparation.next_sample)) {
-    return;
-  }
-  preparation.sampled = true;
-  keep_one_sample_each(*preparation.read.workloads);
-  preparation.used = used_by(*subject_).value_or(Bytes{0});
-  preparation.changes = parts_.observer.workload_changes();  // its last turn dropped what is gone
-  preparation.read.kills = kills_;
-  preparation.order = policy::standing_order(config, *subject_, preparation.read);
-  auto& workloads = preparation.order.workloads;
-  if (workloads.size() > ABI_STANDING_WORKLOADS) workloads.resize(ABI_STANDING_WORKLOADS);
-}
-
-void StandingGuard::approve_next(Preparation& preparation) {
-  if (preparation.next_workload == preparation.order.workloads.size()) return;
-  const policy::StandingWorkload& listed = preparation.order.workloads[preparation.next_workload++];
-  const Candidate& candidate = preparation.order.considered[listed.candidate];
-  const Workload& workload = candidate.sample.workload;
-  const auto directory = parts_.tree.open(workload.path);
-  if (!directory.ok() || directory->id() != workload.cgroup) return;
-  const auto memcg = parts_.guard.memcg_of(directory->fd(), workload.cgroup);
-  if (!memcg.ok()) return;
-  kernel::StandingGuardList& list = preparation.list;
-  abi_standing_workload entry{};
-  entry.memcg = memcg->address;
-  entry.held = as_amount(memcg->held);
-  entry.cgroup = workload.cgroup.inode;
-  entry.working_set = as_amount(candidate.sample.working_set());
-  entry.request = as_amount(Bytes{candidate.key.request});
-  entry.priority = listed.priority;
-  entry.first = static_cast<__u16>(list.processes.size());
-  const std::size_t processes =
-      preparation.order.workloads.size() > kManyWorkloads ? kFewProcesses : ABI_GUARD_VICTIMS;
-  const std::size_t room =
-      std::min<std::size_t>(list.processes.size() + processes, ABI_STANDING_PROCESSES);
-  // Without an approved process it is listed, so that none is killed in its place.
-  if (listed.killable) {
-    const auto group = static_cast<std::uint32_t>(list.workloads.size());
-    if (approval_.add_processes(*directory, group, *candidate.sample.working_set(), room,
-                                list.processes) == Approved::all &&
-        !listed.listed_only) {
-      entry.flags |= ABI_STANDING_WHOLE;
-    }
-  }
-  if (is_nested(workload.path, preparation.order)) entry.flags |= ABI_STANDING_NESTED;
-  entry.count = static_cast<__u8>(list.processes.size() - entry.first);
-  list.workloads.push_back(entry);
+  return true;
 }
 
 // As the list counts it: of a cgroup at the last evaluation, of the node now. Nullopt: the programs
@@ -221,7 +157,7 @@ std::optional<Bytes> StandingGuard::used_by(const policy::StandingSubject& subje
 // False: the programs cannot count the node's memory, or find another MemAvailable than its file.
 bool StandingGuard::place(const policy::StandingSubject& subject, const NodeSample& node,
                           Preparation& prepared) {
-  kernel::StandingGuardList& list = prepared.list;
+  kernel::StandingGuardList& list = prepared.job->list;
   const auto used = used_by(subject);
   // The smaller one: growth while the workloads were approved is theirs alone.
   list.usage = std::min(used.value_or(Bytes{0}), prepared.used);
@@ -260,13 +196,8 @@ void StandingGuard::publish(const Config& config, const Record& record,
   Preparation prepared = *std::exchange(prepared_, std::nullopt);
   const MonotonicTime now = parts_.clock.now();
   if (now - prepared.began > kPreparationAge) return;
-  kernel::StandingGuardList& list = prepared.list;
-  std::optional<kernel::CgroupDir> directory;
-  if (subject.cgroup != CgroupId{}) {
-    auto opened = parts_.tree.open(subject.path);
-    if (!opened.ok() || opened->id() != subject.cgroup) return withdraw();
-    list.subject_fd = directory.emplace(std::move(*opened)).fd();
-  }
+  if (prepared.job->subject_gone) return withdraw();
+  kernel::StandingGuardList& list = prepared.job->list;
   list.subject = subject.cgroup;
   list.expires = now + config.guard_expiry;
   list.by_growth = config.ranking == Ranking::kubelet_growth;
@@ -294,7 +225,7 @@ void StandingGuard::keep(Preparation prepared, const Record& record,
   published.order.cgroup = subject.cgroup;
   published.order.path = subject.path;
   published.order.signal = subject.signal;
-  published.order.considered = std::move(prepared.order.considered);
+  published.order.considered = std::move(prepared.job->order.considered);
   published.made_from.observation = record.observation;
   published.made_from.observation.workloads.reset();
   published.made_from.decision = record.decision;
@@ -305,8 +236,8 @@ void StandingGuard::keep(Preparation prepared, const Record& record,
                    exports::LogLine("guard")
                        .field("what", "standing")
                        .field("subject", subject.cgroup == CgroupId{} ? "node" : subject.path)
-                       .field("workloads", prepared.list.workloads.size())
-                       .field("processes", prepared.list.processes.size()));
+                       .field("workloads", prepared.job->list.workloads.size())
+                       .field("processes", prepared.job->list.processes.size()));
 }
 
 }  // namespace forestall::agent

@@ -5,43 +5,31 @@
 // A list is made every 10 s, and within a second after workloads have come or gone. While a list
 // takes more than 20 ms, it is made less often, to stay below 0.2 % of a CPU, but every 30 s. One
 // during which workloads come or go is dropped and the next one is finished all the same, so two
-// lists are less than 60 s apart. It expires after Config::guard_expiry. It is made in turns:
-// workloads are sampled, ranked, and the processes of one are approved at a time; between the turns
-// the loop serves other events. It is published with an evaluation, whose readings place the line,
-// or dropped if that comes late.
+// lists are less than 60 s apart. It expires after Config::guard_expiry. The loop samples the
+// workloads, in turns between which it serves other events; a thread ranks them and approves
+// processes (standing_list_job.h). The list is published with an evaluation, whose readings place
+// the line, or dropped if that comes late.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
-#include "agent/guard_approval.h"
+#include "actuators/never_kill.h"
+#include "agent/guard_list_thread.h"
+#include "agent/guard_parts.h"
+#include "agent/standing_list_job.h"
 #include "base/clock.h"
-#include "exports/log.h"
-#include "kernel/cgroup_tree.h"
-#include "kernel/guard.h"
 #include "model/config.h"
 #include "model/kill.h"
 #include "model/record.h"
 #include "policy/guard_list.h"
 #include "policy/standing_list.h"
-#include "sources/observer.h"
 
 namespace forestall::agent {
-
-// What the guard's lists are made with. The caller owns all of it and outlives its users.
-struct GuardParts {
-  kernel::GuardPrograms& guard;
-  const kernel::CgroupTree& tree;
-  sources::Observer& observer;
-  const Clock& clock;
-  exports::Log& log;
-  // Set by a thread: the store of the guard does not keep all of it. Null: it cannot turn out so.
-  const std::atomic<bool>* store_refused = nullptr;
-};
 
 // Thread rule: the loop's thread only.
 class StandingGuard {
@@ -49,9 +37,9 @@ class StandingGuard {
   // While the loop decides itself, which it does at least once a second near a threshold.
   static constexpr Duration kPostponed = std::chrono::seconds(5);
 
-  // `approval` outlives the object.
-  StandingGuard(const GuardParts& parts, GuardApproval& approval)
-      : parts_(parts), approval_(approval) {}
+  // `thread` outlives the object.
+  StandingGuard(const GuardParts& parts, GuardListThread& thread)
+      : parts_(parts), thread_(thread) {}
 
   // An evaluation found no subject near a threshold: publishes what is prepared.
   void evaluated(const Config& config, const Record& record);
@@ -67,10 +55,14 @@ class StandingGuard {
 
   // Whether there is something that a list can be for.
   [[nodiscard]] bool has_subject() const { return subject_.has_value(); }
-  // When work() is due; nothing: there is no subject, or a list waits for evaluated().
+  // When work() is due; nothing: there is no subject, the thread works, or a list waits for
+  // evaluated().
   [[nodiscard]] std::optional<MonotonicTime> preparation_due() const;
   // A turn of the preparation. REQUIRES: preparation_due().
-  void work(const Config& config);
+  void work(const std::shared_ptr<const Config>& config,
+            const std::shared_ptr<const actuators::NeverKill>& never_kill);
+  // Takes what the thread has done.
+  void take_job();
   // When evaluated() is due; nothing: no list is prepared.
   [[nodiscard]] std::optional<MonotonicTime> evaluation_due() const;
 
@@ -88,10 +80,7 @@ class StandingGuard {
     std::uint64_t changes = 0;  // Observer::workload_changes() when it began
     Observation read = {};
     std::size_t next_sample = 0;
-    bool sampled = false;
-    policy::StandingOrder order = {};
-    std::size_t next_workload = 0;
-    kernel::StandingGuardList list = {};
+    std::shared_ptr<StandingListJob> job = nullptr;  // once all are sampled
     Bytes used = {};  // of the subject, as the list counts it, before the workloads were approved
     Duration took{0};
   };
@@ -101,12 +90,11 @@ class StandingGuard {
     bool in_force = true;
   };
 
-  void work_for_a_turn(const Config& config, Preparation& preparation);
-  void approve_next(Preparation& preparation);
+  [[nodiscard]] bool abandon_if_void(MonotonicTime now);
+  void drop_preparations();
   void postpone();
   [[nodiscard]] std::vector<CgroupId> left_out();
   void leave_out(CgroupId subject, Duration time);
-  void abandon(MonotonicTime now);
   void publish(const Config& config, const Record& record, const policy::StandingSubject& subject);
   [[nodiscard]] std::optional<Bytes> used_by(const policy::StandingSubject& subject) const;
   [[nodiscard]] bool place(const policy::StandingSubject& subject, const NodeSample& node,
@@ -114,7 +102,7 @@ class StandingGuard {
   void keep(Preparation prepared, const Record& record, const policy::StandingSubject& subject);
 
   const GuardParts parts_;
-  GuardApproval& approval_;
+  GuardListThread& thread_;
   std::optional<policy::StandingSubject> subject_;  // of the last evaluation
   std::vector<KillProgress> kills_;                 // then
   std::optional<Preparation> preparation_;

@@ -154,7 +154,7 @@ void VictimCache::release_list() {
   subjects_.clear();
   watched_.clear();
   sampling_.reset();
-  samples_.clear();
+  samples_.reset();
   listed_.clear();
   listed_at_.reset();
   ladder_.release_pins();
@@ -229,7 +229,7 @@ bool VictimCache::make_list(const Config& config, MonotonicTime now) {
   }
   listed_at_ = now;
   rested_at_ = now + (now - began_at_) * kRest;
-  samples_ = std::move(samples);
+  samples_ = std::make_shared<const std::vector<WorkloadSample>>(std::move(samples));
   scope_ = std::move(sampling.subject);
   sampled_at_ = began_at_;
   changes_ = sampling.changes;
@@ -289,7 +289,7 @@ bool VictimCache::covers(const Decision& decision) const {
   if (!decision.driving || decision.evictions.size() != 1) return false;
   if (!decision.evictions.front().at_once) return false;
   // A workload that grew since need not be among the first of the list.
-  if (ranking_ == Ranking::kubelet_growth && listed_.size() < samples_.size()) return false;
+  if (ranking_ == Ranking::kubelet_growth && listed_.size() < sample_count()) return false;
   const CgroupId about = decision.evidence[*decision.driving].cgroup;
   const auto subject = std::ranges::find(subjects_, about, &ZoneSubject::cgroup);
   if (subject == subjects_.end()) return false;
@@ -300,7 +300,7 @@ bool VictimCache::covers(const Decision& decision) const {
 // Growth of the subject that no listed workload explains belongs to unlisted ones: at worst all of
 // it to a single one.
 bool VictimCache::stays_first(const ZoneSubject& subject, const Decision& decision) const {
-  if (listed_.size() >= samples_.size()) return true;
+  if (listed_.size() >= sample_count()) return true;
   const Evidence& evidence = decision.evidence[*decision.driving];
   const auto line = std::ranges::find(subject.as_listed, evidence.threshold.signal, &Line::signal);
   if (line == subject.as_listed.end() || line->capacity.count != evidence.capacity) return false;
@@ -377,18 +377,18 @@ std::vector<Watchdog::Order> VictimCache::orders(const Config& config,
   return orders;
 }
 
-const std::vector<WorkloadSample>* VictimCache::samples_for(std::span<const std::string> subjects,
-                                                            MonotonicTime now) const {
+VictimCache::SharedSamples VictimCache::samples_for(std::span<const std::string> subjects,
+                                                    MonotonicTime now) const {
   if (!ready(now) || changes_ != observer_.workload_changes()) return nullptr;
   const bool covers = scope_.empty() || std::ranges::all_of(subjects, [&](const std::string& path) {
                         return path_is_within(path, scope_);
                       });
-  return covers ? &samples_ : nullptr;
+  return covers ? samples_ : nullptr;
 }
 
-const std::vector<WorkloadSample>* VictimCache::samples_of(std::string_view subject) const {
+VictimCache::SharedSamples VictimCache::samples_of(std::string_view subject) const {
   const bool usable = listed_at_ && changes_ == observer_.workload_changes() && scope_ == subject;
-  return usable && !samples_.empty() ? &samples_ : nullptr;
+  return usable && sample_count() > 0 ? samples_ : nullptr;
 }
 
 MonotonicTime VictimCache::valid_until() const {
@@ -396,7 +396,7 @@ MonotonicTime VictimCache::valid_until() const {
 }
 
 Prepared VictimCache::prepared(MonotonicTime now) const {
-  return {now - *listed_at_, samples_.size()};
+  return {now - *listed_at_, sample_count()};
 }
 
 }  // namespace forestall::agent

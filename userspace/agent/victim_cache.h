@@ -28,6 +28,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -61,6 +62,8 @@ class VictimCache {
   static constexpr std::size_t kSubjectsMax = 4;
   // A list that is older is not used.
   static constexpr Duration kGoodFor = std::chrono::seconds(10);
+
+  using SharedSamples = std::shared_ptr<const std::vector<WorkloadSample>>;
 
   // A subject in the zone.
   struct ZoneSubject {
@@ -113,12 +116,12 @@ class VictimCache {
   // had grown, beyond the growth of the listed ones, by more than the victim's lead.
   [[nodiscard]] bool covers(const Decision& decision) const;
   // All workloads the list was made from, as they were sampled, with the growth they were ranked
-  // by. Null when there is no list that may be used, or it does not cover all of `subjects` (paths,
-  // "/" for the node).
-  [[nodiscard]] const std::vector<WorkloadSample>* samples_for(
-      std::span<const std::string> subjects, MonotonicTime now) const;
+  // by; they never change. Null when there is no list that may be used, or it does not cover all of
+  // `subjects` (paths, "/" for the node).
+  [[nodiscard]] SharedSamples samples_for(std::span<const std::string> subjects,
+                                          MonotonicTime now) const;
   // The same, if they were sampled for this subject ("": all workloads), and when that began.
-  [[nodiscard]] const std::vector<WorkloadSample>* samples_of(std::string_view subject) const;
+  [[nodiscard]] SharedSamples samples_of(std::string_view subject) const;
   [[nodiscard]] MonotonicTime sampled_at() const { return sampled_at_; }
   // For each subject in the zone, the first listed candidate that was not killed since. `last` is
   // the decision that was just made; null: none was. `kills` as in an observation, with restarts of
@@ -150,6 +153,7 @@ class VictimCache {
   void forget();
   void report_growth(const Config& config, Sampling& sampling, MonotonicTime now);
   [[nodiscard]] Bytes nearest() const;
+  [[nodiscard]] std::size_t sample_count() const { return samples_ ? samples_->size() : 0; }
   [[nodiscard]] bool is_outdated(MonotonicTime now) const;
   void begin_sampling(MonotonicTime now);
   [[nodiscard]] bool make_list(const Config& config, MonotonicTime now);
@@ -171,10 +175,10 @@ class VictimCache {
   std::optional<Sampling> sampling_;
   bool wanted_ = false;  // a list, as soon as no kill is in flight
 
-  std::vector<WorkloadSample> samples_;  // the list was made from these
-  std::string scope_;                    // of those; "": all workloads
-  MonotonicTime sampled_at_;             // when their sampling began
-  std::vector<WorkloadSample> listed_;   // of all subjects, each once
+  SharedSamples samples_;               // the list was made from these; null: there is none
+  std::string scope_;                   // of those; "": all workloads
+  MonotonicTime sampled_at_;            // when their sampling began
+  std::vector<WorkloadSample> listed_;  // of all subjects, each once
   std::optional<MonotonicTime> listed_at_;
   Ranking ranking_ = Ranking::kubelet;  // of the list
   std::uint64_t changes_ = 0;           // Observer::workload_changes() of the list

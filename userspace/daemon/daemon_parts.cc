@@ -115,15 +115,19 @@ void end_former_guards(DaemonParts& parts, kernel::GuardStore* store, exports::L
   parts.guard = std::make_unique<agent::ReleaseWait>(parts.clock, until);
 }
 
-void build_guard(DaemonParts& parts, agent::ProbedHost& host, const Config& config,
-                 exports::Log& log) {
+Result<void> build_guard(DaemonParts& parts, agent::ProbedHost& host, const Config& config,
+                         exports::Log& log) {
   parts.guard = std::make_unique<agent::LoopGuard>();
-  if (!config.guard) return end_former_guards(parts, host.guard_store.get(), log);
+  if (!config.guard) {
+    end_former_guards(parts, host.guard_store.get(), log);
+    return {};
+  }
   agent::load_guard(host, config.disabled, host.guard_store.get());
   if (!host.guard) {
     const auto& report = host.reports[static_cast<std::size_t>(Feature::guard)];
     log.write(LogLevel::error, LogLine("no-guard").field("problem", report.evidence));
-    return end_former_guards(parts, host.guard_store.get(), log);
+    end_former_guards(parts, host.guard_store.get(), log);
+    return {};
   }
   if (!host.guard->store_problem().empty()) {
     log.write(LogLevel::error, LogLine("guard").field("problem", host.guard->store_problem()));
@@ -134,13 +138,14 @@ void build_guard(DaemonParts& parts, agent::ProbedHost& host, const Config& conf
                                      .field("for", *until - parts.clock.now()));
   }
   parts.kept_guard = KeptGuard::of(*host.guard, host.guard_store.get(), log);
-  parts.guard = std::make_unique<agent::GuardController>(
-      agent::GuardParts{.guard = *host.guard,
-                        .tree = host.tree,
-                        .observer = *parts.observer,
-                        .clock = parts.clock,
-                        .log = log,
-                        .store_refused = &parts.kept_guard->refused()});
+  parts.guard =
+      TRY(agent::GuardController::create({.guard = *host.guard,
+                                          .tree = host.tree,
+                                          .observer = *parts.observer,
+                                          .clock = parts.clock,
+                                          .log = log,
+                                          .store_refused = &parts.kept_guard->refused()}));
+  return {};
 }
 
 // The page served beside the metrics, for a browser on this host. Null: there is none.
@@ -228,7 +233,7 @@ Result<void> build_parts(DaemonParts& parts, agent::ProbedHost& host, const Conf
       agent::MemoryQosThread::Records{host.min_records, host.low_records, host.high_records}, log));
   TRY(build_oom_parts(parts, host, config));
   parts.broadcast = TRY(exports::EventBroadcast::create());
-  build_guard(parts, host, config, log);
+  TRY(build_guard(parts, host, config, log));
   build_sinks(parts, host, log, records);  // after the guard: its counters are read once at start
   build_metrics(parts, host, config, log);
   return {};

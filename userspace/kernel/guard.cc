@@ -178,19 +178,35 @@ std::optional<std::size_t> GuardPrograms::Loaded::slot_of(CgroupId subject) cons
   return static_cast<std::size_t>(found - slots_.begin());
 }
 
-bool GuardPrograms::Loaded::resolve(int fd, CgroupId cgroup, std::size_t slot) const {
-  skeleton->bss->resolving_slot = static_cast<__u32>(slot);
+Result<void> GuardPrograms::Loaded::resolve(int fd, CgroupId cgroup, bool with_usage) const {
+  skeleton->bss->resolve_held = with_usage ? 1 : 0;
   skeleton->bss->resolved_cgroup = 0;
-  return run_cgroup_iterator(skeleton->progs.guard_resolve, fd).ok() &&
-         skeleton->bss->resolved_cgroup == cgroup.inode;
+  if (run_cgroup_iterator(skeleton->progs.guard_resolve, fd).ok() &&
+      skeleton->bss->resolved_cgroup == cgroup.inode) {
+    return {};
+  }
+  return Error{ENOENT, "the cgroup has no memory cgroup of its own"};
+}
+
+Result<std::uint64_t> GuardPrograms::Loaded::find_memcg(int fd, CgroupId cgroup) const {
+  TRY(resolve(fd, cgroup, /*with_usage=*/false));
+  return skeleton->bss->resolved_memcg;
 }
 
 Result<GuardMemcg> GuardPrograms::Loaded::memcg_of(int fd, CgroupId cgroup) const {
-  if (!resolve(fd, cgroup, ABI_GUARD_NODE)) {
-    return Error{ENOENT, "the cgroup has no memory cgroup of its own"};
-  }
+  TRY(resolve(fd, cgroup, /*with_usage=*/true));
   return GuardMemcg{skeleton->bss->resolved_memcg,
                     Bytes{static_cast<std::int64_t>(skeleton->bss->resolved_held)}};
+}
+
+// Returns the limit of a cgroup. Inode 0: the node, which has none.
+Result<Bytes> GuardPrograms::Loaded::place(std::size_t slot, CgroupId cgroup,
+                                           std::uint64_t memcg) const {
+  abi_guard_place argument{static_cast<__u32>(slot), 0, memcg, cgroup.inode, 0};
+  if (TRY(run_program(skeleton->progs.guard_place, argument)) == 0) {
+    return Bytes{static_cast<std::int64_t>(argument.limit)};
+  }
+  return Error{ENOENT, "the guard's subject is gone"};
 }
 
 // The slot of the list's subject; assigns one if it has none. Nothing: no slot is free, or the
@@ -205,7 +221,7 @@ std::optional<std::size_t> GuardPrograms::Loaded::take_slot(const GuardList& lis
         std::find_if(slots_.begin() + 1, end, [](const Slot& one) { return !one.subject; });
     if (free == end) return std::nullopt;
     slot = static_cast<std::size_t>(free - slots_.begin());
-    if (!resolve(list.subject_fd, list.subject, slot)) return std::nullopt;
+    if (!place(slot, list.subject, list.memcg).ok()) return std::nullopt;
   }
   slots_[slot].subject = list.subject;
   slots_[slot].firings_read = mapped_->firings(slot);
@@ -263,10 +279,9 @@ Result<void> GuardPrograms::Loaded::stand(const StandingGuardList& list) {
   Slot& mine = slots_[ABI_GUARD_STANDING];
   if (mine.subject != list.subject) {
     withdraw_standing();
-    // The node has no memory cgroup; 0 marks it.
-    if (list.subject == CgroupId{}) TRY(run_program(skeleton->progs.guard_stand_for_node));
+    if (list.subject == CgroupId{}) TRY(place(ABI_GUARD_STANDING, {}, 0));
   }
-  if (list.subject != CgroupId{}) TRY(resolve_standing(list));
+  if (list.subject != CgroupId{}) TRY(place_standing(list));
   mine.subject = list.subject;
   if (standing_has_fired()) return Error{EBUSY, "the guard's standing list has fired"};
   abi_guard_list fresh{};
@@ -289,11 +304,9 @@ Result<void> GuardPrograms::Loaded::stand(const StandingGuardList& list) {
 }
 
 // Each time, for its limit.
-Result<void> GuardPrograms::Loaded::resolve_standing(const StandingGuardList& list) const {
-  if (!resolve(list.subject_fd, list.subject, ABI_GUARD_STANDING)) {
-    return Error{ENOENT, "the guard's subject is gone"};
-  }
-  if (skeleton->bss->resolved_limit == amount(list.limit)) return {};
+Result<void> GuardPrograms::Loaded::place_standing(const StandingGuardList& list) const {
+  const Bytes limit = TRY(place(ABI_GUARD_STANDING, list.subject, list.memcg));
+  if (amount(limit) == amount(list.limit)) return {};
   return Error{EAGAIN, "the limit of the guard's subject has changed"};
 }
 

@@ -26,8 +26,8 @@ namespace forestall::kernel {
 
 // The list of one subject.
 struct GuardList {
-  CgroupId subject;     // inode 0: the node
-  int subject_fd = -1;  // its directory in the memory hierarchy, not owned; unused for the node
+  CgroupId subject;         // inode 0: the node
+  std::uint64_t memcg = 0;  // its GuardPrograms::find_memcg(); 0 for the node
   // The list fires if the working set is at or above this line: usage minus the subtree's inactive
   // file pages at that moment; for the node abi_node_working_set().
   Bytes line;
@@ -39,8 +39,8 @@ struct GuardList {
 
 // The list for a time without any other (bpf/abi/guard.h, standing list).
 struct StandingGuardList {
-  CgroupId subject;     // as in GuardList
-  int subject_fd = -1;  // as in GuardList
+  CgroupId subject;         // as in GuardList
+  std::uint64_t memcg = 0;  // as in GuardList
   // It fires when as much is used. A cgroup: its working set. The node: what is taken
   // (GuardUsage::taken).
   Bytes line;
@@ -85,8 +85,10 @@ struct GuardOptions {
   GuardStore* store = nullptr;
 };
 
-// Thread rule: one thread at a time. No call waits: a separate thread starts the clocks, because it
-// must run on every CPU once.
+// Thread rule: one thread at a time, except for calls of any thread. A second thread may prepare
+// lists meanwhile by find_memcg(), memcg_of() and identify(), which are for one thread at a time,
+// too: they wait for locks of cgroups that any tenant takes. No other call waits: a separate thread
+// starts the clocks, because it must run on every CPU once.
 class GuardPrograms {
  public:
   // ENOSYS: this kernel has no BTF. EPERM: refused, or not in the host's pid namespace, whose pids
@@ -105,6 +107,10 @@ class GuardPrograms {
   // thread nor this process, and its memory cgroup is `workload` or below. The caller holds a pidfd
   // of the process and checks afterwards that it still exists.
   [[nodiscard]] Result<abi_guard_victim> identify(pid_t pid, CgroupId workload);
+  // The address of the memory cgroup of an open directory. ENOENT: it has none of its own.
+  [[nodiscard]] Result<std::uint64_t> find_memcg(int fd, CgroupId cgroup);
+  // With its usage, which walks its subtree.
+  [[nodiscard]] Result<GuardMemcg> memcg_of(int fd, CgroupId cgroup);
 
   // Replaces the protected cgroups. After a failure some of them may be missing.
   [[nodiscard]] Result<void> protect(std::span<const GuardProtected> groups);
@@ -130,8 +136,6 @@ class GuardPrograms {
   void end_waits();
   // Whether the standing list has fired since the last drain(), also if it was withdrawn since.
   [[nodiscard]] bool standing_has_fired() const;
-  // The memory cgroup of an open directory. ENOENT: that directory has none of its own.
-  [[nodiscard]] Result<GuardMemcg> memcg_of(int fd, CgroupId cgroup);
   // Whether any list is in force, expired or not.
   [[nodiscard]] bool armed() const;
 

@@ -42,6 +42,7 @@ class GuardPrograms::Loaded {
   void drain(const Visit& visit, const Visit& visit_former);
   [[nodiscard]] bool take_over(MonotonicTime now);
   Result<abi_guard_victim> identify(pid_t pid, CgroupId workload);
+  Result<std::uint64_t> find_memcg(int fd, CgroupId cgroup) const;
   Result<GuardMemcg> memcg_of(int fd, CgroupId cgroup) const;
   [[nodiscard]] std::optional<std::size_t> slot_of(CgroupId subject) const;
   [[nodiscard]] std::uint32_t running_clocks() const;
@@ -69,8 +70,9 @@ class GuardPrograms::Loaded {
   }
   Result<void> open_rings();
   [[nodiscard]] std::optional<std::size_t> take_slot(const GuardList& list);
-  [[nodiscard]] bool resolve(int fd, CgroupId cgroup, std::size_t slot) const;
-  Result<void> resolve_standing(const StandingGuardList& list) const;
+  Result<void> resolve(int fd, CgroupId cgroup, bool with_usage) const;
+  Result<Bytes> place(std::size_t slot, CgroupId cgroup, std::uint64_t memcg) const;
+  Result<void> place_standing(const StandingGuardList& list) const;
   void publish(const GuardList& list, std::size_t slot);
   void release(std::size_t slot);
   void note_expiry();

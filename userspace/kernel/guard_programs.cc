@@ -91,6 +91,10 @@ bool GuardPrograms::standing_has_fired() const {
   return loaded_->standing_has_fired();
 }
 
+Result<std::uint64_t> GuardPrograms::find_memcg(int fd, CgroupId cgroup) {
+  return loaded_->find_memcg(fd, cgroup);
+}
+
 Result<GuardMemcg> GuardPrograms::memcg_of(int fd, CgroupId cgroup) {
   return loaded_->memcg_of(fd, cgroup);
 }

@@ -47,7 +47,7 @@ TEST(GuardListTest, ItsSubjectsAreFoundWithoutARanking) {
   observation.node = node(gib(2), mib(150));
   const Config both = config(
       {hard(Signal::cgroup_memory_available, mib(64)), hard(Signal::memory_available, mib(100))});
-  EXPECT_EQ(guard_subjects(both, observation), (std::vector<std::string>{"/a", "/"}));
+  EXPECT_EQ(guard_subjects(both, observation), (std::vector<std::string>{"/", "/a"}));
   EXPECT_TRUE(guard_subjects(Config{}, observation).empty());
 }
 

@@ -102,6 +102,85 @@ TEST(Corrections, PodsThatUseMostAboveTheirRequestsGoFirst) {
   EXPECT_THAT(held.fixed, ElementsAre("b", "d"));
 }
 
+// n1 is at 80 % of cpu, n2 and n4 at 40 %: neither is underutilized. n2 stays at its target of 50 %
+// with one pod of 200m.
+constexpr const char* kLow20To50 = "{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}}";
+
+std::vector<std::string> without_low_nodes() {
+  return two_nodes() + pods_text("a", 8, "n1", {.cpu = "200m"}) +
+         pods_text("b", 4, "n2", {.cpu = "200m"});
+}
+
+TEST(Corrections, PodsMoveToNodesThatStayBelowTheirTargets) {
+  const auto found = both("LowNodeUtilization", kLow20To50, without_low_nodes());
+  EXPECT_THAT(found.upstream, IsEmpty());
+  EXPECT_THAT(found.fixed, ElementsAre("a1"));
+  const auto full =
+      without_low_nodes() + std::vector<std::string>{pod_text("c", "n2", {.cpu = "100m"})};
+  EXPECT_THAT(both("LowNodeUtilization", kLow20To50, full).fixed, IsEmpty());
+}
+
+TEST(Corrections, TheRoomOfAllDestinationsIsAvailable) {
+  const auto available = [](const std::string& top) {
+    const auto cluster = without_low_nodes() + std::vector<std::string>{node_text("n3")};
+    const World world = plan_for(policy_text("LowNodeUtilization", kLow20To50, "{}", top), cluster);
+    return world.run().total_available->at("cpu");
+  };
+  EXPECT_EQ(available(""), 1000) << "of n3";
+  EXPECT_EQ(available(kCompat), 1200) << "of n2 and n3";
+}
+
+// n3 has room for two of the three pods that n1 must lose.
+TEST(Corrections, AnUnderutilizedNodeGoesBeforeOthersBelowTheirTargets) {
+  const auto cluster =
+      without_low_nodes() + std::vector<std::string>{node_text("n3", {.cpu = "800m"})};
+  const World world =
+      plan_for(policy_text("LowNodeUtilization", kLow20To50, "{}", kCompat), cluster);
+  ASSERT_THAT(world.evicted(), ElementsAre("a1", "a2", "a3"));
+  EXPECT_EQ(world.node_class("n2"), NodeClass::appropriate);
+  EXPECT_EQ(world.plan.evictions[0].destination, 2U);
+  EXPECT_EQ(world.plan.evictions[1].destination, 2U);
+  EXPECT_EQ(world.plan.evictions[2].destination, 1U) << "n3 is at its target";
+}
+
+TEST(Corrections, ANumberOfNodesStillNeedsUnderutilizedNodes) {
+  const char* const args = "{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}, numberOfNodes: 1}";
+  EXPECT_THAT(both("LowNodeUtilization", args, without_low_nodes()).fixed, IsEmpty());
+  const auto one = without_low_nodes() + std::vector<std::string>{node_text("n3")};
+  EXPECT_THAT(both("LowNodeUtilization", args, one).fixed, IsEmpty());
+  const auto two = one + std::vector<std::string>{node_text("n4")};
+  EXPECT_THAT(both("LowNodeUtilization", args, two).fixed, ElementsAre("a1", "a2", "a3"));
+}
+
+TEST(Corrections, ACordonedNodeBelowItsTargetIsNoDestination) {
+  const auto cluster =
+      std::vector<std::string>{node_text("n1"), node_text("n2", {.cordoned = true})} +
+      pods_text("a", 8, "n1", {.cpu = "200m"}) + pods_text("b", 4, "n2", {.cpu = "200m"});
+  EXPECT_THAT(both("LowNodeUtilization", kLow20To50, cluster).fixed, IsEmpty());
+}
+
+// By measured usage: n2 requests nothing and is at its target, n3 has room for one pod.
+TEST(Corrections, WhatIsMeasuredAndBookedKeepsDestinationsBelowTheirTargets) {
+  const auto sample = [](const std::string& name, int milli, bool of_pod = false) {
+    const std::string usage =
+        R"("usage": {"cpu": ")" + std::to_string(milli) + R"(m", "memory": "1"})";
+    return R"({"kind": ")" + std::string(of_pod ? "PodMetrics" : "NodeMetrics") +
+           R"(", "metadata": {"name": ")" + name + R"(", "namespace": "default"}, )" +
+           (of_pod ? R"("containers": [{"name": "c", )" + usage + "}]}" : usage + "}");
+  };
+  const auto cluster = std::vector<std::string>{node_text("n1"), node_text("n2"), node_text("n3")} +
+                       pods_text("a", 4, "n1", {.cpu = "0"});
+  std::vector<std::string> metrics{sample("n1", 1600), sample("n2", 1000), sample("n3", 600)};
+  for (int i = 1; i <= 4; ++i) metrics.push_back(sample("a" + std::to_string(i), 300, true));
+  const auto found =
+      both("LowNodeUtilization",
+           "{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}, "
+           "metricsUtilization: {source: KubernetesMetrics}}",
+           cluster, "{}", metrics, "metricsProviders: [{source: KubernetesMetrics}], ");
+  EXPECT_THAT(found.upstream, IsEmpty());
+  EXPECT_THAT(found.fixed, ElementsAre("a1"));
+}
+
 TEST(Corrections, AnEvictAnnotationOfFalseProtects) {
   const auto found =
       both("PodLifeTime", kOlder,

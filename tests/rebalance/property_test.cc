@@ -173,8 +173,42 @@ void expect_room_at_the_destinations(const World& world) {
   }
 }
 
+// What LowNodeUtilization moves stays below the target of its destination, 60 % of cpu, with what
+// was booked there before. Pods that earlier plugins evicted are gone. Returns how many it moved.
+std::size_t expect_targets_kept(const World& world) {
+  constexpr int kTarget = 60;
+  const ClusterView view(world.snapshot);
+  std::map<std::size_t, Nanos> cpu;
+  for (PodIndex i = 0; i < world.snapshot.pods.size(); ++i) {
+    const auto node = view.place_of(i);
+    if (node && view.summary(i).live) cpu[*node] += view.pod(i).request.of(kCpu);
+  }
+  std::size_t moves = 0;
+  std::vector<PodIndex> leaving;
+  std::string plugin;
+  for (const PodEviction& each : world.plan.evictions) {
+    if (!each.refused.empty()) continue;
+    if (plugin != each.plugin.view()) {
+      for (const PodIndex pod : leaving) {
+        if (view.summary(pod).live) cpu[*view.place_of(pod)] -= view.pod(pod).request.of(kCpu);
+      }
+      leaving.clear();
+      plugin = each.plugin.view();
+    }
+    leaving.push_back(each.pod);
+    if (!each.destination) continue;
+    cpu[*each.destination] += view.pod(each.pod).request.of(kCpu);
+    if (plugin != "LowNodeUtilization") continue;
+    ++moves;
+    EXPECT_LE(cpu[*each.destination] * 100,
+              world.snapshot.nodes[*each.destination].allocatable.of(kCpu) * kTarget);
+  }
+  return moves;
+}
+
 TEST(PlanProperty, WithAllCorrectionsThereIsRoomForEveryMovedPod) {
   std::size_t moves = 0;
+  std::size_t balanced = 0;
   for (unsigned seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);
     Dice dice(seed);
@@ -184,12 +218,14 @@ TEST(PlanProperty, WithAllCorrectionsThereIsRoomForEveryMovedPod) {
     expect_limits_kept(world);
     expect_filters_kept(world);
     expect_room_at_the_destinations(world);
+    balanced += expect_targets_kept(world);
     for (const PodEviction& each : world.plan.evictions) moves += each.destination ? 1 : 0;
     std::shuffle(objects.begin(), objects.end(), dice.engine());
     EXPECT_EQ(story_of(world), story_of(plan_for(policy, objects)));
     if (HasFailure()) return;
   }
   EXPECT_GT(moves, 100U);
+  EXPECT_GT(balanced, 10U);
 }
 
 TEST(PlanProperty, LimitsAndFiltersHoldAndTheOrderOfTheInputDoesNotMatter) {

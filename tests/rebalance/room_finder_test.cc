@@ -334,5 +334,39 @@ TEST(PlacementRules, AntiAffinityIsThatOfAllPodsAtTheirPlaces) {
   EXPECT_GT(kept_away, 200);
 }
 
+// Few nodes are tried one by one, many in the order of their use.
+TEST(RoomFinder, SearchesFurtherNodesIfNoneOfTheFirstHasRoom) {
+  for (const int nodes : {10, 300}) {
+    SCOPED_TRACE(nodes);
+    std::vector<std::string> objects;
+    for (int i = 0; i < nodes; ++i) {
+      objects.push_back(node_text(fmt::format("n{:03}", i), {.cpu = i % 2 == 0 ? "1" : "2"}));
+    }
+    objects.push_back(pod_text("small", "n000", {.cpu = "500m"}));
+    objects.push_back(pod_text("large", "n000", {.cpu = "1500m"}));
+    objects.push_back(pod_text("huge", "n000", {.cpu = "2500m"}));
+    const World world =
+        plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 60}"), objects);
+    const ClusterView view(world.snapshot);
+    RoomFinder finder(view);
+    std::vector<NodeIndex> first, further;
+    for (NodeIndex i = 0; i < view.snapshot().nodes.size(); ++i) {
+      (i % 2 == 0 ? first : further).push_back(i);
+    }
+    const Rooms rooms{.nodes = first, .further_nodes = further};
+    const auto found = [&](std::string_view name) {
+      for (PodIndex i = 0; i < view.snapshot().pods.size(); ++i) {
+        if (view.pod(i).name == name) return finder.find(i, rooms);
+      }
+      ADD_FAILURE() << name;
+      return std::optional<NodeIndex>();
+    };
+    EXPECT_EQ(found("small"), 2U) << "not its own node";
+    EXPECT_EQ(found("large"), 1U);
+    EXPECT_EQ(found("huge"), std::nullopt);
+    EXPECT_EQ(found("small"), 2U);
+  }
+}
+
 }  // namespace
 }  // namespace forestall::rebalance::test

@@ -45,6 +45,9 @@ constexpr CorrectionRow kTable[] = {
      "with reserve: placeholder, LowNodeUtilization by KubernetesMetrics moves, of pods of equal "
      "rank, those first that use "
      "most above their requests, because the scheduler fills a node up again by requests"},
+    {Correction::destinations_below_target, "destinations-below-target",
+     "LowNodeUtilization moves pods also to nodes that stay below their targets with them, if no "
+     "underutilized node has room, and also if no node is underutilized"},
 };
 
 constexpr bool is_in_order() {

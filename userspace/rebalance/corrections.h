@@ -26,6 +26,7 @@ enum class Correction : std::uint8_t {
   room_first,
   leaving_pods,
   hidden_usage,
+  destinations_below_target,
 };
 
 struct CorrectionRow {
@@ -51,7 +52,7 @@ class Corrections {
   friend bool operator==(const Corrections&, const Corrections&) = default;
 
  private:
-  std::bitset<static_cast<std::size_t>(Correction::hidden_usage) + 1> set_;
+  std::bitset<static_cast<std::size_t>(Correction::destinations_below_target) + 1> set_;
 };
 
 }  // namespace forestall::rebalance

@@ -68,14 +68,18 @@ std::string reason_of(const NodeUtilization& node) {
   return text;
 }
 
-// Why there is nothing to do; empty: there is.
-std::string nothing_to_do(std::size_t low, std::size_t high, std::size_t all, std::int64_t least) {
-  if (low == 0) return "no node is underutilized";
-  if (static_cast<std::int64_t>(low) <= least) {
+// Why there is nothing to do; empty: there is. A numberOfNodes above 0 also holds if nodes below
+// their targets are destinations.
+std::string nothing_to_do(const MoveRules& rules, std::size_t all, std::int64_t least) {
+  const std::size_t low = rules.destinations.size();
+  if (low == 0 && (rules.further_destinations.empty() || least > 0)) {
+    return "no node is underutilized";
+  }
+  if (low > 0 && static_cast<std::int64_t>(low) <= least) {
     return "number of underutilized nodes is less or equal than NumberOfNodes";
   }
   if (low == all) return "all nodes are underutilized";
-  if (high == 0) return "all nodes are under target utilization";
+  if (rules.sources.empty()) return "all nodes are under target utilization";
   return "";
 }
 
@@ -103,11 +107,13 @@ void run_plugin(PluginSession& session, const LowNodeUtilizationArgs& args) {
     } else if (is_overutilized(each)) {
       node_class = NodeClass::overutilized;
       rules.sources.push_back(&each);
+    } else if (session.view().corrects(Correction::destinations_below_target) &&
+               !session.view().node(each.node).unschedulable) {
+      rules.further_destinations.push_back(&each);
     }
     session.run().nodes.push_back(classified(each, node_class));
   }
-  session.run().outcome = nothing_to_do(rules.destinations.size(), rules.sources.size(),
-                                        nodes.size(), args.number_of_nodes);
+  session.run().outcome = nothing_to_do(rules, nodes.size(), args.number_of_nodes);
   if (!session.run().outcome.empty()) return;
   std::stable_sort(rules.sources.begin(), rules.sources.end(),
                    [&](const NodeUtilization* a, const NodeUtilization* b) {

@@ -49,16 +49,12 @@ class PodMover {
     destinations_.resize(session.view().snapshot().nodes.size());
     rooms_.resize(destinations_.size() * rules.resources.size());
     wanted_.resize(rules.resources.size());
+    for (const std::string& resource : rules.resources) available_.at(resource) = 0;
     for (NodeUtilization* const each : rules.destinations) {
-      destination_nodes_.push_back(each->node);
-      destinations_[each->node] = each;
-      measure_room(each->node);
+      add_destination(*each, destination_nodes_);
     }
-    for (const std::string& resource : rules.resources) {
-      Nanos& total = available_.at(resource);
-      for (const NodeUtilization* each : rules.destinations) {
-        total += each->cap.of(resource) - each->usage.of(resource);
-      }
+    for (NodeUtilization* const each : rules.further_destinations) {
+      add_destination(*each, further_nodes_);
     }
     if (!source.measures_pods() && session.view().corrects(Correction::leaving_pods)) {
       for (const PlaceChange& each : session.view().place_changes()) {
@@ -79,6 +75,15 @@ class PodMover {
   }
 
  private:
+  void add_destination(NodeUtilization& node, std::vector<NodeIndex>& nodes) {
+    nodes.push_back(node.node);
+    destinations_[node.node] = &node;
+    measure_room(node.node);
+    for (const std::string& resource : rules_.resources) {
+      available_.at(resource) += node.cap.of(resource) - node.usage.of(resource);
+    }
+  }
+
   [[nodiscard]] bool may_continue(const NodeUtilization& node) const {
     return rules_.source_filter(node) &&
            std::all_of(available_.begin(), available_.end(),
@@ -160,10 +165,9 @@ class PodMover {
 
   Next move_one(NodeUtilization& node, PodIndex index, std::uint64_t& evicted) {
     const ClusterPod& pod = session_.view().pod(index);
-    const bool accepted = std::any_of(rules_.destinations.begin(), rules_.destinations.end(),
-                                      [&](const NodeUtilization* each) {
-                                        return accepts_taints(session_.view(), pod, each->node);
-                                      });
+    const auto accepts = [&](NodeIndex each) { return accepts_taints(session_.view(), pod, each); };
+    const bool accepted = std::ranges::any_of(destination_nodes_, accepts) ||
+                          std::ranges::any_of(further_nodes_, accepts);
     if (!accepted || rules_.excluded_namespaces->contains(pod.pod_namespace) ||
         !session_.evictor().pre_eviction_filter(index)) {
       return Next::pod;
@@ -173,7 +177,7 @@ class PodMover {
       usage = source_.pod(index);
       if (!usage) return Next::pod;
     }
-    Rooms rooms{.nodes = destination_nodes_};
+    Rooms rooms{.nodes = destination_nodes_, .further_nodes = further_nodes_};
     if (usage) {
       rooms.usage = &*usage;
       rooms.measured = source_.is_measured();
@@ -252,6 +256,7 @@ class PodMover {
   UsageSource& source_;
   const MoveRules& rules_;
   std::vector<NodeIndex> destination_nodes_;
+  std::vector<NodeIndex> further_nodes_;
   std::vector<NodeUtilization*> destinations_;  // by node; null: not one
   // If pods are not measured: how many left each node that the sample may still have.
   std::map<NodeIndex, std::uint64_t> left_;

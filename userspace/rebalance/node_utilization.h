@@ -52,6 +52,8 @@ struct MoveRules {
   std::vector<std::string> resources;     // deciding_resources()
   std::vector<NodeUtilization*> sources;  // in order
   std::vector<NodeUtilization*> destinations;
+  // Destinations of the pods for which none of those has room.
+  std::vector<NodeUtilization*> further_destinations;
   const std::set<std::string, std::less<>>* excluded_namespaces = nullptr;
   std::optional<std::uint64_t> evictions_per_node;
   // Also checked for each pod of a source.

@@ -143,13 +143,12 @@ void RoomFinder::start_plugin() {
   }
 }
 
-RoomFinder::Pool& RoomFinder::pool_of(const Rooms& rooms) {
-  const std::span<const NodeIndex> nodes = rooms.nodes;
+RoomFinder::Pool& RoomFinder::pool_of(std::span<const NodeIndex> nodes, bool outlives_plugin) {
   const auto known = pools_.find({nodes.data(), nodes.size()});
   if (known != pools_.end()) return known->second;
   Pool pool{.eligible = EligibleNodes(view_, nodes),
             .size = nodes.size(),
-            .outlives_plugin = rooms.outlives_plugin,
+            .outlives_plugin = outlives_plugin,
             .by_use = NodesByUse(),
             .use = {},
             .candidates = {},
@@ -253,9 +252,16 @@ void RoomFinder::remember(PodIndex pod, const Rooms& rooms, const Search& search
   candidates.searched.push_back(std::move(added));
 }
 
-std::optional<NodeIndex> RoomFinder::find(PodIndex index, const Rooms& rooms) {
+std::optional<NodeIndex> RoomFinder::find(PodIndex pod, const Rooms& rooms) {
   follow();
-  Pool& pool = pool_of(rooms);
+  const auto found = find_among(rooms.nodes, pod, rooms);
+  if (found || rooms.further_nodes.empty()) return found;
+  return find_among(rooms.further_nodes, pod, rooms);
+}
+
+std::optional<NodeIndex> RoomFinder::find_among(std::span<const NodeIndex> list, PodIndex index,
+                                                const Rooms& rooms) {
+  Pool& pool = pool_of(list, rooms.outlives_plugin);
   Candidates& candidates = candidates_of(pool, index);
   const OwnerId owner = view_.owner_of(index);
   Search search(view_, index, rooms, owner == kNoOwner ? nullptr : &siblings_[owner]);

@@ -22,7 +22,8 @@ namespace forestall::rebalance {
 struct Rooms {
   // REQUIRES: the same list, at the same address, as long as the plugin runs.
   std::span<const NodeIndex> nodes;
-  bool outlives_plugin = false;  // the list
+  std::span<const NodeIndex> further_nodes = {};  // if none of `nodes` has room; as `nodes`
+  bool outlives_plugin = false;                   // the lists
   // What a node needs besides a fit; none: nothing. A node that does not accept `usage` accepts
   // no larger one later.
   std::function<bool(NodeIndex)> accepts = {};
@@ -42,8 +43,8 @@ class RoomFinder {
 
   // Of the 8 least used nodes that the pod fits, its own excluded: the one with the fewest pods of
   // its first owner, then the one whose fuller resource (cpu or memory, by requests) is the least
-  // used with the pod, then the first. As the scheduler's default scores, in short. Nothing: it
-  // fits none.
+  // used with the pod, then the first. As the scheduler's default scores, in short. If it fits none
+  // of them, the same among the further nodes. Nothing: it fits none.
   [[nodiscard]] std::optional<NodeIndex> find(PodIndex pod, const Rooms& rooms);
   // Forgets the lists of the last plugin, and which nodes it accepted.
   void start_plugin();
@@ -80,7 +81,9 @@ class RoomFinder {
 
   void follow();
   [[nodiscard]] double use_of(NodeIndex node) const;
-  [[nodiscard]] Pool& pool_of(const Rooms& rooms);
+  [[nodiscard]] std::optional<NodeIndex> find_among(std::span<const NodeIndex> list, PodIndex pod,
+                                                    const Rooms& rooms);
+  [[nodiscard]] Pool& pool_of(std::span<const NodeIndex> nodes, bool outlives_plugin);
   void order(Pool& pool, std::span<const NodeIndex> nodes) const;
   [[nodiscard]] Candidates& candidates_of(Pool& pool, PodIndex pod);
   [[nodiscard]] Candidates& search_candidates(Pool& pool, const ClusterPod& pod);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random rulesets, what they decide on, and what they did.
+#include <algorithm>
+
 #include "forestall/v1/decision.pb.h"
 #include "messages/random_model.h"
 
@@ -225,6 +227,8 @@ rulesets::RuleObservation random_rule_observation(Dice& dice) {
   }
   observation.incomplete = dice.coin();
   observation.spared = dice.some([&] { return dice.text(); });
+  observation.deferred = dice.some([&] { return dice.text(); });
+  std::ranges::sort(observation.deferred);
   return observation;
 }
 

@@ -173,6 +173,7 @@ v1::RuleSample to_proto(const rulesets::RuleObservation& observation) {
   for (const rulesets::Cgroup& each : observation.cgroups) *out.add_cgroups() = to_proto(each);
   out.set_incomplete(observation.incomplete);
   for (const std::string& path : observation.spared) out.add_spared(text::to_utf8(path));
+  for (const std::string& name : observation.deferred) out.add_deferred(text::to_utf8(name));
   return out;
 }
 
@@ -187,6 +188,8 @@ rulesets::RuleObservation from_proto(const v1::RuleSample& message) {
   std::ranges::stable_sort(observation.cgroups, {}, &rulesets::Cgroup::path);
   observation.incomplete = message.incomplete();
   observation.spared.assign(message.spared().begin(), message.spared().end());
+  observation.deferred.assign(message.deferred().begin(), message.deferred().end());
+  std::ranges::sort(observation.deferred);
   return observation;
 }
 

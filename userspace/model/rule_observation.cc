@@ -45,6 +45,10 @@ const Cgroup* RuleObservation::find(std::string_view path) const {
   return found != cgroups.end() && found->path == path ? &*found : nullptr;
 }
 
+bool RuleObservation::is_deferred(const std::string& ruleset) const {
+  return std::ranges::binary_search(deferred, ruleset);
+}
+
 std::vector<const Cgroup*> RuleObservation::children(const Cgroup& parent) const {
   const std::string prefix = is_root(parent) ? "/" : parent.path + "/";
   std::vector<const Cgroup*> found;

@@ -126,8 +126,12 @@ struct RuleObservation {
   bool incomplete = false;
   // Cgroups of the agent and of pid 1: neither they nor those around them are killed.
   std::vector<std::string> spared;
+  // Names of rulesets, sorted, of which no group can fire now: what only they need was not read
+  // (rulesets/reading_plan.h).
+  std::vector<std::string> deferred;
 
   [[nodiscard]] const Cgroup* find(std::string_view path) const;
+  [[nodiscard]] bool is_deferred(const std::string& ruleset) const;
   // Sorted by path.
   [[nodiscard]] std::vector<const Cgroup*> children(const Cgroup& parent) const;
   // Nothing for the root.

@@ -106,11 +106,16 @@ void RuleEvaluation::run_ruleset(const RulesetInstance& instance) {
   }
 }
 
-// All plugins of all groups are evaluated, so that windows of time stay current. The first group
+// All plugins of all groups are evaluated, so that windows of time stay current, and none of a
+// deferred ruleset, whose windows are shorter than the time until it can fire. The first group
 // that fires begins a run; a kill that stands in a later group belongs to it.
 std::optional<ChainRun> RuleEvaluation::evaluate_groups(const Ruleset& ruleset, RulesetState& state,
                                                         RulesetRun& run) {
   std::optional<ChainRun> chain;
+  if (scope_.observed.is_deferred(ruleset.name)) {
+    for (auto& group : state.groups) group.clear();
+    return chain;
+  }
   for (std::size_t g = 0; g < ruleset.groups.size(); ++g) {
     const DetectorGroup& group = ruleset.groups[g];
     state.groups[g].resize(group.plugins.size());

@@ -86,17 +86,18 @@ PluginResult detect(const PressureOver& arguments, const RuleObservation& observ
   return fires(long_enough && above(worst.avg10) && !falls_fast);
 }
 
-PluginResult detect(const AvailableBelow& arguments, const RuleObservation& observed,
-                    PluginState& state) {
-  const Host& host = observed.host;
+bool is_below(const AvailableBelow& arguments, const Host& host) {
   const auto total = arguments.swap ? host.total_swap() : host.mem_total;
   const auto threshold = bytes_of(arguments.threshold, total);
-  bool below = false;
-  if (!arguments.swap) {
-    below = threshold && host.mem_available && *host.mem_available < *threshold;
-  } else if (const auto used = host.used_swap(); total && used && threshold) {
-    below = *total > 0 && *total - *used < *threshold;
-  }
+  if (!threshold) return false;
+  if (!arguments.swap) return host.mem_available && *host.mem_available < *threshold;
+  const auto used = host.used_swap();
+  return total && used && *total > 0 && *total - *used < *threshold;
+}
+
+PluginResult detect(const AvailableBelow& arguments, const RuleObservation& observed,
+                    PluginState& state) {
+  const bool below = is_below(arguments, observed.host);
   return fires(has_lasted(below, arguments.duration, observed.time, state));
 }
 

@@ -11,6 +11,8 @@ namespace forestall::rulesets {
 
 [[nodiscard]] PluginResult detect(const PressureOver& arguments, const RuleObservation& observed,
                                   PluginState& state);
+// Whether it is below now.
+[[nodiscard]] bool is_below(const AvailableBelow& arguments, const Host& host);
 [[nodiscard]] PluginResult detect(const AvailableBelow& arguments, const RuleObservation& observed,
                                   PluginState& state);
 [[nodiscard]] PluginResult detect(const RateAbove& arguments, const RuleObservation& observed,

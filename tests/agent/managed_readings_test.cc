@@ -78,6 +78,30 @@ TEST_F(ManagedReadingsTest, AnEvaluationWithoutThemLeavesThemAsTheyAre) {
   EXPECT_FALSE(readings_.last()) << "managedOOM is off";
 }
 
+// It is read once a minute while it is far from its limit.
+TEST_F(ManagedReadingsTest, ADeferredCgroupHasItsLastReading) {
+  monitor({"/a"});
+  evaluate(1, 1, 10);
+  Observation observation;
+  rulesets::RuleObservation read;
+  read.time = seconds(2);
+  read.deferred = {"ManagedOOMMemoryPressure /a"};
+  observation.rules = read;
+  evaluate(observation);
+  EXPECT_EQ(readings_.last()->at, MonotonicTime(seconds(1))) << "nothing was read";
+  read.cgroups.emplace_back().path = "/b";
+  observation.rules = read;
+  evaluate(observation);
+  EXPECT_EQ(readings_.last()->at, MonotonicTime(seconds(2)));
+  EXPECT_THAT(readings_.last()->cgroups,
+              ElementsAre(Field(&ManagedCgroupReading::pgscan, Optional(10))));
+  read.time = seconds(3);
+  read.deferred.clear();
+  observation.rules = read;
+  evaluate(observation);
+  EXPECT_THAT(readings_.last()->cgroups, testing::IsEmpty()) << "it is gone";
+}
+
 TEST_F(ManagedReadingsTest, TheScansBeforeAreThoseOfTheSameCgroup) {
   monitor({"/a"});
   evaluate(1, 1, 10);

@@ -25,12 +25,16 @@ class FakeSampler final : public RuleSampler {
     over = false;
     rulesets::RuleObservation read;
     read.time = std::chrono::seconds(5);
+    read.deferred = deferred;
+    if (has_cgroups) read.cgroups.emplace_back().path = "/";
     return Finished{started, read};
   }
 
   RuleNeeds started;
   int starts = 0;
   bool over = false;
+  std::vector<std::string> deferred;
+  bool has_cgroups = false;
 };
 
 Config with_rule(const std::string& name, const std::string& slice) {
@@ -109,6 +113,42 @@ TEST(RuleReadings, OtherRulesetsGetNoReadingOfTheOldOnes) {
   EXPECT_EQ(readings.next_due(), std::nullopt);
 }
 
+TEST(RuleReadings, WhileAllRulesetsAreDeferredOneEvaluationIsEnough) {
+  FakeSampler sampler;
+  RuleReadings readings(sampler, with_rule("r", "a"));
+  const auto read = [&](int second) {
+    readings.start(at(second));
+    sampler.over = true;
+    return readings.take() && readings.use();
+  };
+  sampler.deferred = {"r"};
+  EXPECT_TRUE(read(1));
+  EXPECT_FALSE(read(2));
+  sampler.has_cgroups = true;
+  EXPECT_TRUE(read(3)) << "an overview";
+  sampler.has_cgroups = false;
+  sampler.deferred.clear();
+  EXPECT_TRUE(read(4));
+  EXPECT_TRUE(read(5));
+  sampler.deferred = {"r"};
+  EXPECT_TRUE(read(6)) << "its detectors begin anew";
+  EXPECT_FALSE(read(7));
+  readings.reconfigured(with_rule("r", "b"));
+  EXPECT_TRUE(read(8));
+}
+
+// The loop decided without a reading, and takes the next one.
+TEST(RuleReadings, AReadingThatWasNotUsedDefersNothing) {
+  FakeSampler sampler;
+  RuleReadings readings(sampler, with_rule("r", "a"));
+  sampler.deferred = {"r"};
+  for (int second = 1; second <= 2; ++second) {
+    readings.start(at(second));
+    sampler.over = true;
+    EXPECT_TRUE(readings.take()) << second;
+  }
+}
+
 bool has_thread(const std::string& name) {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream comm(task.path() / "comm");
@@ -131,7 +171,7 @@ TEST(RuleSamplerThread, BeginsWithTheFirstRulesets) {
   ASSERT_TRUE((*sampler)->prepare(config));
   EXPECT_TRUE(has_thread("rule-sampler"));
   ASSERT_TRUE((*sampler)->prepare(config)) << "it runs already";
-  const RuleNeeds needs(rulesets::needs_of(*config.rules));
+  const RuleNeeds needs(rulesets::reading_plan(*config.rules));
   ASSERT_TRUE((*sampler)->start(needs));
   pollfd over{(*sampler)->fd(), POLLIN, 0};
   ASSERT_EQ(::poll(&over, 1, 10'000), 1);

@@ -18,7 +18,7 @@ Result<std::unique_ptr<RuleSamplerThread>> RuleSamplerThread::create(const kerne
 // The loop frees what this thread allocated; see TreeScannerThread::refresh().
 void RuleSamplerThread::read() {
   kernel::use_service_priority();
-  sample_.observation = reader_.read(clock_.now(), *sample_.needs);
+  sample_.observation = reader_.read(clock_.now(), sample_.needs);
 }
 
 Result<void> RuleSamplerThread::prepare(const Config& config) {
@@ -44,8 +44,9 @@ RuleReadings::RuleReadings(RuleSampler& sampler, const Config& config) : sampler
 void RuleReadings::reconfigured(const Config& config) {
   if (config.rules == rulesets_) return;
   rulesets_ = config.rules;
-  needs_ = rulesets_ ? RuleNeeds(rulesets::needs_of(*rulesets_)) : RuleNeeds();
+  needs_ = rulesets_ ? RuleNeeds(rulesets::reading_plan(*rulesets_)) : RuleNeeds();
   read_.reset();
+  all_deferred_ = false;
 }
 
 std::optional<MonotonicTime> RuleReadings::next_due() const {
@@ -63,11 +64,18 @@ bool RuleReadings::take() {
   if (!reading) return false;
   reads_ = false;
   if (!needs_ || reading->needs != needs_) return false;
+  const bool has_cgroups = !reading->observation.cgroups.empty();
+  if (defers_all(reading->observation) && all_deferred_ && !has_cgroups) return false;
   read_ = std::move(reading->observation);
   return true;
 }
 
+bool RuleReadings::defers_all(const rulesets::RuleObservation& read) const {
+  return !needs_->empty() && read.deferred.size() == needs_->size();
+}
+
 SharedValue<rulesets::RuleObservation> RuleReadings::use() {
+  if (read_ && needs_) all_deferred_ = defers_all(*read_);
   return std::exchange(read_, {});
 }
 

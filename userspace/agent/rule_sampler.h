@@ -14,12 +14,12 @@
 #include "base/shared_value.h"
 #include "model/config.h"
 #include "model/rule_observation.h"
-#include "rulesets/needs.h"
+#include "rulesets/reading_plan.h"
 #include "sources/rule_reader.h"
 
 namespace forestall::agent {
 
-using RuleNeeds = SharedValue<std::vector<rulesets::RuleNeed>>;
+using RuleNeeds = SharedValue<rulesets::ReadingPlan>;
 
 // The sampler as the loop uses it. Base: there is none, and no ruleset is evaluated.
 // Thread rule: the loop's thread only.
@@ -83,17 +83,22 @@ class RuleReadings {
   void start(MonotonicTime now);
   // The next reading is due at once: a kill waits for it.
   void hasten(MonotonicTime now) { due_ = std::min(due_, now); }
-  // Takes the reading that is over; false: there is none for the rulesets in force.
+  // Takes the reading that is over. False: there is none for the rulesets in force, or no ruleset
+  // can fire, as at the last evaluation, so that another one would change nothing.
   [[nodiscard]] bool take();
   // For one evaluation; null: nothing was read since the last one.
   [[nodiscard]] SharedValue<rulesets::RuleObservation> use();
 
  private:
+  // REQUIRES: there are rulesets.
+  [[nodiscard]] bool defers_all(const rulesets::RuleObservation& read) const;
+
   RuleSampler& sampler_;
   SharedValue<std::vector<rulesets::Ruleset>> rulesets_;
   RuleNeeds needs_;  // null: no rulesets
   MonotonicTime due_;
   bool reads_ = false;
+  bool all_deferred_ = false;  // at the last evaluation
   SharedValue<rulesets::RuleObservation> read_;
 };
 

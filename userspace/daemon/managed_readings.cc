@@ -8,13 +8,16 @@
 namespace forestall::daemon {
 namespace {
 
+const ManagedCgroupReading* find(const ManagedReadingsTaken& taken, const std::string& cgroup) {
+  const auto found =
+      std::ranges::lower_bound(taken.cgroups, cgroup, {}, &ManagedCgroupReading::cgroup);
+  return found != taken.cgroups.end() && found->cgroup == cgroup ? &*found : nullptr;
+}
+
 std::optional<std::int64_t> last_pgscan_of(const ManagedReadingsTaken& last,
                                            const ManagedCgroupReading& reading) {
-  const auto known =
-      std::ranges::lower_bound(last.cgroups, reading.cgroup, {}, &ManagedCgroupReading::cgroup);
-  const bool is_same =
-      known != last.cgroups.end() && known->cgroup == reading.cgroup && known->id == reading.id;
-  return is_same ? known->pgscan : std::nullopt;
+  const auto* known = find(last, reading.cgroup);
+  return known != nullptr && known->id == reading.id ? known->pgscan : std::nullopt;
 }
 
 ManagedCgroupReading reading_of(const rulesets::Cgroup& cgroup) {
@@ -36,15 +39,15 @@ void ManagedReadings::evaluated(const exports::Evaluation& evaluation) {
   if (!monitored || monitored->empty()) return set(nullptr);
   if (!rules) return;
   if (last_ && last_->at == MonotonicTime(rules->time)) return;
+  if (rules->cgroups.empty()) return;  // all rulesets are deferred
   ManagedReadingsTaken taken{MonotonicTime(rules->time), rules->host, {}};
   for (std::size_t i = 0; i < std::min(monitored->size(), kCgroupsMax); ++i) {
     if (const rulesets::Cgroup* cgroup = rules->find((*monitored)[i])) {
       taken.cgroups.push_back(reading_of(*cgroup));
+      if (last_) taken.cgroups.back().last_pgscan = last_pgscan_of(*last_, taken.cgroups.back());
+    } else if (last_ && !rules->deferred.empty()) {
+      if (const auto* before = find(*last_, (*monitored)[i])) taken.cgroups.push_back(*before);
     }
-  }
-  if (last_) {
-    for (ManagedCgroupReading& each : taken.cgroups)
-      each.last_pgscan = last_pgscan_of(*last_, each);
   }
   set(std::make_shared<const ManagedReadingsTaken>(std::move(taken)));
 }

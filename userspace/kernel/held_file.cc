@@ -40,6 +40,13 @@ Result<std::string_view> read_whole(int fd, std::string& buffer, std::string_vie
   }
 }
 
+Result<std::string_view> HeldFile::read_once(std::string& buffer) const {
+  if (buffer.size() < kFirstSize) buffer.resize(kFirstSize);
+  const ssize_t got = pread_retrying(fd_.get(), buffer.data(), buffer.size(), 0);
+  if (got < 0) return errno_error("read", name_);
+  return std::string_view(buffer.data(), static_cast<std::size_t>(got));
+}
+
 Result<HeldFile> HeldFile::open(int directory_fd, const char* file, std::string name) {
   UniqueFd fd(::openat(directory_fd, file, O_RDONLY | O_CLOEXEC));
   if (!fd) return errno_error("open", name);

@@ -27,6 +27,8 @@ class HeldFile {
   [[nodiscard]] Result<std::string_view> read(std::string& buffer) const {
     return read_whole(fd_.get(), buffer, name_);
   }
+  // The same of a file that is shorter than 4 KiB and that the kernel returns whole.
+  [[nodiscard]] Result<std::string_view> read_once(std::string& buffer) const;
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
 

@@ -16,7 +16,9 @@
 #include "base/unique_fd.h"
 #include "kernel/held_file.h"
 #include "kernel/memory_files.h"
+#include "rulesets/own_detectors.h"
 #include "sources/own_unit.h"
+#include "sources/rule_pressure.h"
 #include "sources/rule_selection.h"
 
 namespace forestall::sources {
@@ -59,22 +61,8 @@ std::optional<bool> rule_flag(const Result<std::string>& text) {
   return amount ? std::optional(*amount != 0) : std::nullopt;
 }
 
-std::optional<rulesets::PressureLine> rule_line(const std::optional<kernel::PsiLine>& line) {
-  if (!line) return std::nullopt;
-  const auto percent = [](std::uint32_t hundredths) {
-    return static_cast<float>(static_cast<double>(hundredths) / 100);
-  };
-  return rulesets::PressureLine{
-      percent(line->avg10_hundredths), percent(line->avg60_hundredths),
-      percent(line->avg300_hundredths),
-      std::chrono::duration_cast<std::chrono::microseconds>(line->total).count()};
-}
-
-std::optional<rulesets::PressureFile> rule_pressure(const Result<std::string>& text) {
-  if (!text) return std::nullopt;
-  const auto psi = kernel::parse_psi(*text);
-  if (!psi) return std::nullopt;
-  return rulesets::PressureFile{rule_line(psi->some), rule_line(psi->full)};
+std::optional<rulesets::PressureFile> pressure_of(const Result<std::string>& text) {
+  return text ? rule_pressure(*text) : std::nullopt;
 }
 
 std::optional<rulesets::MemoryStatReading> rule_stat(const Result<std::string>& text,
@@ -181,11 +169,11 @@ void read_v2(const CgroupDir& directory, Cgroup& cgroup) {
   cgroup.has_reclaim = has_reclaim_file(directory);
 }
 
-void read_host(rulesets::Host& host) {
+void read_host(const std::string& proc, rulesets::Host& host) {
   const auto count = [](const std::optional<Bytes>& bytes) {
     return bytes ? std::optional(bytes->count) : std::nullopt;
   };
-  if (const auto text = whole_text("/proc/meminfo")) {
+  if (const auto text = whole_text(proc + "/meminfo")) {
     if (const auto meminfo = kernel::parse_meminfo(*text)) {
       host.mem_total = count(meminfo->total);
       host.mem_free = count(meminfo->free);
@@ -194,7 +182,7 @@ void read_host(rulesets::Host& host) {
       host.swap_free = count(meminfo->swap_free);
     }
   }
-  if (const auto text = whole_text("/proc/sys/vm/swappiness")) {
+  if (const auto text = whole_text(proc + "/sys/vm/swappiness")) {
     host.swappiness = rule_amount(*text);
   }
 }
@@ -220,8 +208,8 @@ bool RuleReader::add(const std::string& path, rulesets::RuleObservation& observa
   cgroup.stat = rule_stat(directory->read("memory.stat"), version);
   const bool root = rulesets::is_root(cgroup);
   const auto pressure = [&](const char* resource) {
-    if (root) return rule_pressure(whole_text(std::string("/proc/pressure/") + resource));
-    return rule_pressure(directory->read((std::string(resource) + ".pressure").c_str()));
+    if (root) return pressure_of(whole_text(std::string("/proc/pressure/") + resource));
+    return pressure_of(directory->read((std::string(resource) + ".pressure").c_str()));
   };
   cgroup.memory_pressure = pressure("memory");
   cgroup.io_pressure = pressure("io");
@@ -240,7 +228,7 @@ bool RuleReader::add(const std::string& path, rulesets::RuleObservation& observa
 rulesets::RuleObservation RuleReader::read(MonotonicTime now) const {
   rulesets::RuleObservation observation;
   observation.time = now.time_since_epoch();
-  read_host(observation.host);
+  read_host("/proc", observation.host);
   std::vector<std::string> level{"/"};
   while (!level.empty()) {
     std::vector<std::string> next;
@@ -372,8 +360,8 @@ class RuleSampling {
 
   static std::optional<rulesets::PressureFile> pressure(const CgroupDir& directory,
                                                         const std::string& resource) {
-    if (directory.path() == "/") return rule_pressure(whole_text("/proc/pressure/" + resource));
-    return rule_pressure(directory.read((resource + ".pressure").c_str()));
+    if (directory.path() == "/") return pressure_of(whole_text("/proc/pressure/" + resource));
+    return pressure_of(directory.read((resource + ".pressure").c_str()));
   }
 
   // v1 has no cgroup.events. Unknown if a list of processes cannot be read.
@@ -397,13 +385,26 @@ class RuleSampling {
   TreeLister lister_;
 };
 
+void append(const std::vector<rulesets::RuleNeed>& more, std::vector<rulesets::RuleNeed>& needs) {
+  needs.insert(needs.end(), more.begin(), more.end());
+}
+
+bool has_host_gate(const rulesets::ReadingPlan& plan) {
+  return std::ranges::any_of(plan, [](const rulesets::RulesetReading& each) {
+    return std::ranges::any_of(each.gates, [](const rulesets::RuleGate& gate) {
+      return std::holds_alternative<rulesets::AvailableBelow>(gate);
+    });
+  });
+}
+
 }  // namespace
 
 RuleSampleReader::RuleSampleReader(const kernel::CgroupTree& tree, std::string proc)
     : tree_(tree),
       proc_(std::move(proc)),
       agent_(proc_ + "/self/cgroup", ::getpid()),
-      init_(proc_ + "/1/cgroup", 1) {}
+      init_(proc_ + "/1/cgroup", 1),
+      gates_(tree, proc_) {}
 
 std::vector<std::string> RuleSampleReader::spared() {
   std::vector<std::string> paths = agent_.paths(tree_);
@@ -420,10 +421,54 @@ rulesets::RuleObservation RuleSampleReader::read(MonotonicTime now,
                                                  const std::vector<rulesets::RuleNeed>& needs) {
   rulesets::RuleObservation observation;
   observation.time = now.time_since_epoch();
-  read_host(observation.host);
+  read_host(proc_, observation.host);
   RuleSampling(tree_, observation).read(needs);
   observation.spared = spared();
   return observation;
+}
+
+rulesets::RuleObservation RuleSampleReader::read(MonotonicTime now,
+                                                 const SharedValue<rulesets::ReadingPlan>& plan) {
+  if (plan != plan_) {
+    plan_ = plan;
+    gates_.forget();
+    open_until_.clear();
+    overview_due_ = now;
+  }
+  rulesets::Host host;
+  if (has_host_gate(*plan_)) read_host(proc_, host);
+  std::vector<rulesets::RuleNeed> needs;
+  std::vector<std::string> deferred;
+  const bool overview = now >= overview_due_;
+  if (overview) overview_due_ = now + kOverviewEvery;
+  for (const rulesets::RulesetReading& each : *plan_) {
+    const bool open = is_open(each, host, now);
+    if (!open && each.always.empty()) deferred.push_back(each.ruleset);
+    append(open ? each.needs : each.always, needs);
+    if (!open && overview) append(each.overview, needs);
+  }
+  rulesets::RuleObservation observation;
+  if (deferred.size() < plan_->size() || overview) observation = read(now, needs);
+  observation.time = now.time_since_epoch();
+  std::ranges::sort(deferred);
+  observation.deferred = std::move(deferred);
+  return observation;
+}
+
+bool RuleSampleReader::is_open(const rulesets::RulesetReading& reading, const rulesets::Host& host,
+                               MonotonicTime now) {
+  if (reading.gates.empty()) return true;
+  bool open = false;
+  for (const rulesets::RuleGate& gate : reading.gates) {
+    if (const auto* pressure = std::get_if<rulesets::PressureGate>(&gate)) {
+      open = open || gates_.is_open(*pressure);
+    } else {
+      open = open || rulesets::is_below(std::get<rulesets::AvailableBelow>(gate), host);
+    }
+  }
+  MonotonicTime& until = open_until_[reading.ruleset];
+  if (open) until = now + reading.kept;
+  return now < until;
 }
 
 }  // namespace forestall::sources

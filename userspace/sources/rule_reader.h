@@ -4,14 +4,18 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/shared_value.h"
 #include "kernel/cgroup_tree.h"
 #include "model/rule_observation.h"
 #include "rulesets/needs.h"
+#include "rulesets/reading_plan.h"
 #include "sources/own_place.h"
+#include "sources/rule_gate_reader.h"
 
 namespace forestall::sources {
 
@@ -39,20 +43,33 @@ class RuleReader {
 // Not for the loop's thread: memory.stat waits for a flush.
 class RuleSampleReader {
  public:
+  static constexpr Duration kOverviewEvery = std::chrono::seconds(60);
+
   // `tree` outlives the reader. `proc` is where procfs is.
   explicit RuleSampleReader(const kernel::CgroupTree& tree, std::string proc = "/proc");
 
   // A cgroup that is removed meanwhile is left out.
   [[nodiscard]] rulesets::RuleObservation read(MonotonicTime now,
                                                const std::vector<rulesets::RuleNeed>& needs);
+  // The same for the rulesets whose gates are open. The others are `deferred`: of them it reads the
+  // overview, every kOverviewEvery. If there is nothing to read, the observation has no cgroup and
+  // no host.
+  [[nodiscard]] rulesets::RuleObservation read(MonotonicTime now,
+                                               const SharedValue<rulesets::ReadingPlan>& plan);
 
  private:
   [[nodiscard]] std::vector<std::string> spared();
+  [[nodiscard]] bool is_open(const rulesets::RulesetReading& reading, const rulesets::Host& host,
+                             MonotonicTime now);
 
   const kernel::CgroupTree& tree_;
   const std::string proc_;
   OwnPlace agent_;
   OwnPlace init_;
+  RuleGateReader gates_;
+  SharedValue<rulesets::ReadingPlan> plan_;          // of the last reading
+  std::map<std::string, MonotonicTime> open_until_;  // by ruleset
+  MonotonicTime overview_due_;
 };
 
 }  // namespace forestall::sources

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a ruleset is read for, by the pressure of its cgroups, on a node of files.
+#include "sources/rule_gate_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "sources/rule_reader.h"
+#include "support/small_node.h"
+
+namespace forestall::sources {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// The last line differs in no length: a plain file keeps the tail of a longer text.
+std::string full_pressure(const char* avg10) {
+  return std::string("some avg10=9.00 avg60=9.00 avg300=9.00 total=9\nfull avg10=") + avg10 +
+         " avg60=0.00 avg300=0.00 total=9\n";
+}
+
+class RuleGateReaderTest : public ::testing::Test {
+ protected:
+  RuleGateReaderTest() {
+    auto found = kernel::CgroupTree::discover(files_ / "cgroup");
+    EXPECT_TRUE(found) << found.error().text();
+    tree_ = std::move(found).value();
+    for (const char* each : {"/a", "/a/x"}) files_.set_group(each, 4096);
+  }
+  void set_pressure(const std::string& path, const char* avg10) const {
+    files_.write("cgroup" + path + "/memory.pressure", full_pressure(avg10));
+  }
+  static rulesets::PressureGate gate_of(std::vector<std::string> paths) {
+    rulesets::PressureGate gate;
+    gate.cgroups = std::move(paths);
+    return gate;
+  }
+  // The ruleset `name`: pressure of /a, kills below it.
+  static rulesets::Ruleset ruleset(const std::string& name) {
+    rulesets::PressureOver pressure;
+    pressure.cgroups = {{{"a"}}};
+    pressure.threshold = 60;
+    rulesets::Kill kill;
+    kill.by = rulesets::KillBy::pressure;
+    kill.cgroups = {{{"a"}}};
+    kill.recursive = true;
+    kill.preference = rulesets::PreferenceSource::systemd;
+    rulesets::Ruleset made;
+    made.name = name;
+    made.groups = {{"g", {{"pressure", pressure}}}};
+    made.actions = {{"kill", kill}};
+    return made;
+  }
+  static MonotonicTime at(int second) { return MonotonicTime(std::chrono::seconds(second)); }
+
+  test::SmallNode files_{"/a", "/a/x"};
+  kernel::CgroupTree tree_;
+};
+
+TEST_F(RuleGateReaderTest, FollowsAPressureThatChanges) {
+  RuleGateReader reader(tree_, files_ / "proc");
+  set_pressure("/a", "0.00");
+  EXPECT_FALSE(reader.is_open(gate_of({"/a"})));
+  set_pressure("/a", "0.01");
+  EXPECT_TRUE(reader.is_open(gate_of({"/a"})));
+  EXPECT_TRUE(reader.is_open(gate_of({"/gone", "/a"}))) << "any of them";
+  set_pressure("/a", "0.00");
+  EXPECT_FALSE(reader.is_open(gate_of({"/a"})));
+}
+
+TEST_F(RuleGateReaderTest, TheRootHasThePressureOfTheNode) {
+  RuleGateReader reader(tree_, files_ / "proc");
+  EXPECT_FALSE(reader.is_open(gate_of({"/"})));
+  files_.write("proc/pressure/memory", full_pressure("0.05"));
+  EXPECT_TRUE(reader.is_open(gate_of({"/"})));
+}
+
+TEST_F(RuleGateReaderTest, WhatIsGoneIsShutAndWhatCannotBeReadIsOpen) {
+  RuleGateReader reader(tree_, files_ / "proc");
+  EXPECT_FALSE(reader.is_open(gate_of({"/a", "/gone"}))) << "no pressure, no such cgroup";
+  files_.write("cgroup/a/memory.pressure", "some avg10=9.00 avg60=9.00 avg300=9.00 total=9\n");
+  EXPECT_FALSE(reader.is_open(gate_of({"/a"}))) << "its detector has no reading either";
+  std::filesystem::remove(files_ / "cgroup/a/memory.pressure");
+  std::filesystem::create_directory(files_ / "cgroup/a/memory.pressure");
+  RuleGateReader fresh(tree_, files_ / "proc");
+  EXPECT_TRUE(fresh.is_open(gate_of({"/a"})));
+}
+
+TEST_F(RuleGateReaderTest, ADeferredRulesetHasAnOverviewOnly) {
+  RuleSampleReader reader(tree_, files_ / "proc");
+  const SharedValue<rulesets::ReadingPlan> plan(rulesets::reading_plan({ruleset("r")}));
+  set_pressure("/a", "0.00");
+  auto read = reader.read(at(1), plan);
+  EXPECT_THAT(read.deferred, ElementsAre("r"));
+  ASSERT_NE(read.find("/a"), nullptr) << "the first one";
+  EXPECT_TRUE(read.find("/a")->memory_pressure);
+  EXPECT_EQ(read.find("/a/x"), nullptr);
+  read = reader.read(at(2), plan);
+  EXPECT_THAT(read.deferred, ElementsAre("r"));
+  EXPECT_EQ(read.time, 2s);
+  EXPECT_THAT(read.cgroups, IsEmpty());
+  EXPECT_THAT(reader.read(at(60), plan).cgroups, IsEmpty());
+  EXPECT_NE(reader.read(at(61), plan).find("/a"), nullptr) << "once a minute";
+  const SharedValue<rulesets::ReadingPlan> other(rulesets::reading_plan({ruleset("s")}));
+  EXPECT_NE(reader.read(at(62), other).find("/a"), nullptr) << "of new rulesets";
+}
+
+// A chain may wait for a hook, or for a second reading of its candidates.
+TEST_F(RuleGateReaderTest, ARulesetIsReadForAMinuteAfterItsGateShut) {
+  RuleSampleReader reader(tree_, files_ / "proc");
+  const SharedValue<rulesets::ReadingPlan> plan(rulesets::reading_plan({ruleset("r")}));
+  set_pressure("/a", "60.01");
+  EXPECT_NE(reader.read(at(1), plan).find("/a/x"), nullptr);
+  set_pressure("/a", "0.00");
+  const auto read = reader.read(at(60), plan);
+  EXPECT_NE(read.find("/a/x"), nullptr);
+  EXPECT_THAT(read.deferred, IsEmpty());
+  EXPECT_THAT(reader.read(at(61), plan).deferred, ElementsAre("r"));
+}
+
+TEST_F(RuleGateReaderTest, AShortNodeOpensTheGateOfItsMemory) {
+  rulesets::Ruleset ruleset = RuleGateReaderTest::ruleset("r");
+  rulesets::AvailableBelow available;
+  available.threshold = {false, 614'400};  // what is available
+  ruleset.groups = {{"g", {{"available", available}}}};
+  RuleSampleReader reader(tree_, files_ / "proc");
+  const SharedValue<rulesets::ReadingPlan> at_it(rulesets::reading_plan({ruleset}));
+  EXPECT_THAT(reader.read(at(1), at_it).deferred, ElementsAre("r"));
+  available.threshold.value += 1;
+  ruleset.groups = {{"g", {{"available", available}}}};
+  const SharedValue<rulesets::ReadingPlan> above(rulesets::reading_plan({ruleset}));
+  EXPECT_THAT(reader.read(at(2), above).deferred, IsEmpty());
+}
+
+}  // namespace
+}  // namespace forestall::sources

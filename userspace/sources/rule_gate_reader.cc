@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/rule_gate_reader.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "kernel/memory_files.h"
+#include "sources/rule_pressure.h"
+
+namespace forestall::sources {
+namespace {
+
+using rulesets::PressureResource;
+
+const char* pressure_name(PressureResource resource) {
+  switch (resource) {
+    case PressureResource::memory: break;
+    case PressureResource::io: return "io.pressure";
+    case PressureResource::cpu: return "cpu.pressure";
+  }
+  return "memory.pressure";
+}
+
+const char* resource_name(PressureResource resource) {
+  switch (resource) {
+    case PressureResource::memory: break;
+    case PressureResource::io: return "io";
+    case PressureResource::cpu: return "cpu";
+  }
+  return "memory";
+}
+
+}  // namespace
+
+bool RuleGateReader::is_open(const rulesets::PressureGate& gate) {
+  return std::ranges::any_of(gate.cgroups,
+                             [&](const std::string& path) { return is_open(gate, path); });
+}
+
+bool RuleGateReader::is_open(const rulesets::PressureGate& gate, const std::string& path) {
+  std::string_view text;
+  const auto found = read({path, gate.resource}, text);
+  if (!found) return true;
+  if (!*found) return false;
+  const auto file = rule_pressure(text);
+  return !file || rulesets::is_open(gate, *file);
+}
+
+// A cgroup that was removed may have been created again.
+Result<bool> RuleGateReader::read(const Key& key, std::string_view& text) {
+  if (const auto held = held_.find(key); held != held_.end()) {
+    const auto again = held->second.read_once(buffer_);
+    if (again) {
+      text = *again;
+      return true;
+    }
+    held_.erase(held);
+  }
+  auto opened = open(key);
+  if (!opened && kernel::is_removed(opened.error())) return false;
+  if (!opened) return opened.error();
+  const auto read = opened->read_once(buffer_);
+  if (!read && kernel::is_removed(read.error())) return false;
+  if (!read) return read.error();
+  text = *read;
+  if (held_.size() < kHeldMax) held_.emplace(key, std::move(opened).value());
+  return true;
+}
+
+Result<kernel::HeldFile> RuleGateReader::open(const Key& key) const {
+  const auto& [path, resource] = key;
+  if (path == "/") {
+    const std::string file = proc_ + "/pressure/" + resource_name(resource);
+    return kernel::HeldFile::open(AT_FDCWD, file.c_str(), file);
+  }
+  const auto directory = TRY(tree_.open(path));
+  const char* const file = pressure_name(resource);
+  return kernel::HeldFile::open(directory.fd(), file, path + "/" + file);
+}
+
+}  // namespace forestall::sources

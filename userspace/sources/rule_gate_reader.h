@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the gates of rulesets (rulesets/reading_plan.h): pressure files that stay open, so that a
+// reading resolves no path.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "kernel/cgroup_tree.h"
+#include "kernel/held_file.h"
+#include "rulesets/reading_plan.h"
+
+namespace forestall::sources {
+
+// Thread rule: one thread at a time.
+class RuleGateReader {
+ public:
+  // Further files are opened for each reading.
+  static constexpr std::size_t kHeldMax = 1024;
+
+  // `tree` outlives the reader. `proc` is where procfs is.
+  RuleGateReader(const kernel::CgroupTree& tree, std::string proc)
+      : tree_(tree), proc_(std::move(proc)) {}
+
+  // Shut while all its cgroups are gone or have no pressure: their detector does not fire then. A
+  // pressure that cannot be read for another reason opens it.
+  [[nodiscard]] bool is_open(const rulesets::PressureGate& gate);
+  // For gates of other rulesets.
+  void forget() { held_.clear(); }
+
+ private:
+  using Key = std::pair<std::string, rulesets::PressureResource>;  // a path
+
+  [[nodiscard]] bool is_open(const rulesets::PressureGate& gate, const std::string& path);
+  // Whether the file is read; its text is in `buffer_` then. An error: it may exist.
+  [[nodiscard]] Result<bool> read(const Key& key, std::string_view& text);
+  [[nodiscard]] Result<kernel::HeldFile> open(const Key& key) const;
+
+  const kernel::CgroupTree& tree_;
+  const std::string proc_;
+  std::map<Key, kernel::HeldFile> held_;
+  std::string buffer_;
+};
+
+}  // namespace forestall::sources

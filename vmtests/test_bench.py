@@ -134,6 +134,17 @@ class LogTest(unittest.TestCase):
         self.assertEqual(log.alive, ["g-db"])
 
 
+    def test_a_cold_half(self) -> None:
+        facts = (
+            "end_half_kib 163840\nend_zram_kib 71680\nend_touch_count 100\nend_touch_us 250000"
+        )
+        log = runlog.parse(log_text(FALL, [], facts=facts))
+        found = figures.compute(log, set(), frozenset(), ())
+        self.assertEqual((found.held_mib, found.touch_us), (160 + 70, 2500))
+        without = figures.compute(runlog.parse(log_text(FALL, [])), set(), frozenset(), ())
+        self.assertEqual((without.held_mib, without.touch_us), (None, None))
+
+
 class RecordedTest(unittest.TestCase):
     """A run of earlyoom's that took place, with most of its rows left out; figured by hand."""
 

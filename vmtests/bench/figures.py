@@ -53,6 +53,9 @@ class Figures:
     agent_rss_mib: float | None  # when idle
     agent_hwm_mib: float | None
     agent_restarts: int | None
+    # Of a pod with a cold half: what it holds at the end, with what zram holds of it.
+    held_mib: float | None
+    touch_us: float | None  # to touch a tenth of its hot half
     sampler_gap_ms: float
     seconds: float  # from go to the end
 
@@ -104,6 +107,8 @@ def compute(
         agent_hwm_mib=_mib(log.number("end_hwm_kib")),
         agent_restarts=int(restarts) if (restarts := log.number("end_restarts")) is not None
         else None,
+        held_mib=_held_mib(log),
+        touch_us=_ratio(log.number("end_touch_us"), log.number("end_touch_count")),
         sampler_gap_ms=max(
             (b.at_us - a.at_us for a, b in zip(seen, seen[1:], strict=False)), default=0
         )
@@ -232,6 +237,15 @@ def _rest_share(log: RunLog) -> float | None:
     cpu_ms = _difference(log, "rest_cpu_us", "start_cpu_us", 1000)
     seconds = _difference(log, "rest_monotonic", "start_monotonic", 1)
     return cpu_ms / 10 / seconds if cpu_ms is not None and seconds else None
+
+
+def _held_mib(log: RunLog) -> float | None:
+    itself, swapped = log.number("end_half_kib"), log.number("end_zram_kib")
+    return None if itself is None or swapped is None else (itself + swapped) / 1024
+
+
+def _ratio(sum_of: float | None, count: float | None) -> float | None:
+    return None if sum_of is None or not count else sum_of / count
 
 
 def _mib(kib: float | None) -> float | None:

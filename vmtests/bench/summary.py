@@ -80,6 +80,11 @@ MEASURES = (
     Measure("agent_rss_mib", "RSS", "MiB", "agent's resident memory when idle",
             lambda f: f.agent_rss_mib, 1),
     Measure("agent_hwm_mib", "HWM", "MiB", "the most it ever was", lambda f: f.agent_hwm_mib, 1),
+    Measure("held_mib", "held", "MiB",
+            "what a pod with a cold half holds at the end, with what zram holds of it",
+            lambda f: f.held_mib, 1),
+    Measure("touch_us", "touch", "us", "that pod's time for a tenth of its hot half",
+            lambda f: f.touch_us, 1),
 )  # fmt: skip
 
 

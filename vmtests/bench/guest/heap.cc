@@ -43,6 +43,13 @@ void Heap::grow(std::int64_t bytes) {
   for (; used_ + kPage <= until; used_ += kPage) std::memcpy(begin_ + used_, noise(), kNoisy);
 }
 
+void Heap::touch(std::int64_t part, std::int64_t parts) {
+  const std::int64_t size = used_ / kPage / parts * kPage;
+  for (std::int64_t i = part * size; i < (part + 1) * size; i += kPage) {
+    *const_cast<volatile char*>(begin_ + i + kNoisy) = static_cast<char>(i / kPage);
+  }
+}
+
 void Heap::release() {
   munmap(begin_, static_cast<std::size_t>(most_));
 }

@@ -20,6 +20,9 @@ class Heap {
   // is the kernel's.
   void grow(std::int64_t bytes);
 
+  // Writes to each page of one of `parts` equal parts of what is filled.
+  void touch(std::int64_t part, std::int64_t parts);
+
   bool full() const { return used_ + kPage > most_; }
 
   // Frees all of it. It cannot be used afterwards.

@@ -143,6 +143,29 @@ void spread(std::int64_t processes) {
   }
 }
 
+// The hot half of a heap, a tenth of it each 100 ms. A file has two numbers: how many tenths, and
+// the microseconds that they took.
+[[noreturn]] void touch_half(Heap& heap, const std::string& path) {
+  constexpr std::int64_t kPeriodUs = 100'000;
+  constexpr std::int64_t kParts = 10;
+  struct Touches {
+    std::int64_t count, all_us;
+  };
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0 || ftruncate(fd, sizeof(Touches)) != 0) fail(path);
+  void* const at = mmap(nullptr, sizeof(Touches), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) fail(path);
+  auto* const touches = static_cast<Touches*>(at);
+  Pace pace(kPeriodUs);
+  for (std::int64_t part = 0;; part = (part + 1) % kParts) {
+    pace.next();
+    const std::int64_t begin = monotonic_us();
+    heap.touch(part, 2 * kParts);
+    touches->all_us += monotonic_us() - begin;
+    ++touches->count;
+  }
+}
+
 }  // namespace
 
 void perform(const Work& work, int ready_fd) {
@@ -158,6 +181,13 @@ void perform(const Work& work, int ready_fd) {
     heap.grow(bytes(0, 0) / processes);
     report_ready(ready_fd);
     rest();
+  }
+  if (work.kind == "halves") {
+    Heap heap(bytes(0, 0));
+    heap.grow(bytes(0, 0));
+    report_ready(ready_fd);
+    wait_for_go();
+    touch_half(heap, words.at(1));
   }
   report_ready(ready_fd);
   if (work.kind == "probe") probe(words.at(0));

@@ -10,6 +10,8 @@ namespace forestall::bench {
 
 // A pod's work, by word:
 //   hold SIZE [PROCS]           keeps SIZE, spread over PROCS processes
+//   halves SIZE FILE            keeps SIZE; from go on touches its first half each second, and
+//                               writes what that took to FILE
 //   leak RATE [MOST]            from go on RATE bytes a second, up to MOST
 //   burst SIZE [PROCS]          at go, as fast as the machine can
 //   cache FILE                  from go on reads FILE over and over

@@ -33,6 +33,19 @@ agent_cost() {
   echo "$1_restarts $(sed -n 's/^NRestarts=//p' "$RUN/unit")"
 }
 
+# What the pod whose name begins with half holds, what zram holds of it, and how long it took to
+# touch its hot half.
+halves() {
+  while read -r name cgroup _; do
+    case $name in half*) ;; *) continue ;; esac
+    [ -e "$cgroup/memory.current" ] || continue
+    echo "end_half_kib $(($(cat "$cgroup/memory.current") / 1024))"
+    awk '{print "end_zram_kib", int($3 / 1024)}' /sys/block/zram0/mm_stat
+    [ ! -e "$RUN/touches" ] || od -A n -t d8 -w16 "$RUN/touches" |
+      awk '{print "end_touch_count", $1; print "end_touch_us", $2}'
+  done <"$BENCH/pods"
+}
+
 # The kernel's time to unmap memory, without an agent that could react.
 unmap_cost() {
   [ -z "$unit" ] || systemctl stop "$unit"
@@ -76,6 +89,7 @@ run() {
     # shellcheck disable=SC2086
     "$BENCH/bin/bench_sample" "$lead" "$last" "$settle" "$RUN/samples" "$sampled" $live
     [ -z "$unit" ] || agent_cost end
+    halves
     for path in "$RUN"/live/*; do echo "alive ${path##*/}"; done
     [ -z "$unit" ] || echo "active $(systemctl is-active "$unit")"
     echo 0 >"$TRACE/tracing_on"

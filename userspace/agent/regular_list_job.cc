@@ -25,9 +25,8 @@ void RegularListJob::add(policy::GuardOrder order, GuardApproval& approval) {
   if (order.cgroup != CgroupId{}) {
     const auto directory = tree_.open(order.path);
     if (!directory.ok() || directory->id() != order.cgroup) return;
-    const auto memcg = guard_.find_memcg(directory->fd(), order.cgroup);
-    if (!memcg.ok()) return;
-    list.memcg = *memcg;
+    // 0 is no memory cgroup: then the list is refused, which is logged.
+    list.memcg = guard_.find_memcg(directory->fd(), order.cgroup).optional().value_or(0);
   } else {
     // The BPF programs count the node's memory themselves: the line is relative to their count.
     line = source_.node_usage ? std::optional(*source_.node_usage + order.headroom) : std::nullopt;

@@ -138,24 +138,31 @@ TEST(ReadingPlan, AGateOpensAsLateAsItsLeadPermits) {
   EXPECT_EQ(opens_above(pressure_of_pod(90, 20), 30), 59) << "12 s: 59.4, and seven";
 }
 
-TEST(ReadingPlan, AGateOpensAboveALevelOfItsAverage) {
+TEST(ReadingPlan, AGateComparesItsAverage) {
   PressureGate gate;
   PressureFile file;
-  EXPECT_FALSE(is_open(gate, file));
-  file.some = PressureLine{9, 9, 9, 1};
-  file.full = PressureLine{0, 5, 5, 1};
-  EXPECT_FALSE(is_open(gate, file));
-  file.full->avg10 = 0.01F;
-  EXPECT_TRUE(is_open(gate, file));
-  file.full = PressureLine{9, 0, 0, 1};
+  EXPECT_EQ(average_of(gate, file), 0);
+  file.some = PressureLine{9, 8, 7, 1};
+  file.full = PressureLine{6, 5, 4, 1};
+  EXPECT_EQ(average_of(gate, file), 6);
   gate.average = PressureOver::Average::avg60;
-  EXPECT_FALSE(is_open(gate, file));
+  EXPECT_EQ(average_of(gate, file), 5);
   gate.some = true;
-  EXPECT_TRUE(is_open(gate, file));
-  gate.open_above = 9;
-  EXPECT_FALSE(is_open(gate, file));
-  gate.open_above = 8.99;
-  EXPECT_TRUE(is_open(gate, file));
+  EXPECT_EQ(average_of(gate, file), 8);
+  gate.open_above = 8;
+  EXPECT_FALSE(is_open(gate, 8));
+  EXPECT_TRUE(is_open(gate, 8.01));
+}
+
+TEST(ReadingPlan, AGateStaysShutWhileItsAverageRises) {
+  PressureGate gate;
+  gate.open_above = 90;
+  EXPECT_EQ(shut_for(gate, 0), std::chrono::seconds(20));
+  EXPECT_EQ(shut_for(gate, 60), std::chrono::seconds(10));
+  EXPECT_EQ(shut_for(gate, 85), std::chrono::seconds(2));
+  EXPECT_EQ(shut_for(gate, 89), std::chrono::seconds(0));
+  gate.open_above = 0;
+  EXPECT_EQ(shut_for(gate, 0), std::chrono::seconds(0));
 }
 
 // A pod with two containers, second by second: phases of pressure, of reclaim and of growth.
@@ -243,11 +250,18 @@ Comparison compare(const Ruleset& ruleset, unsigned seed) {
   PodStory story(seed);
   Comparison result;
   std::chrono::nanoseconds open_until{0};
+  std::chrono::nanoseconds shut_until{0};
   for (int second = 1; second <= 1200 && result.difference.empty(); ++second) {
     const RuleObservation seen = story.next();
     RuleObservation part = seen;
-    if (is_open(std::get<PressureGate>(reading.gates.at(0)), *seen.cgroups[2].memory_pressure)) {
-      open_until = seen.time + reading.kept;
+    const PressureGate& gate = std::get<PressureGate>(reading.gates.at(0));
+    if (seen.time >= shut_until) {
+      const double average = average_of(gate, *seen.cgroups[2].memory_pressure);
+      if (is_open(gate, average)) {
+        open_until = seen.time + reading.kept;
+      } else {
+        shut_until = seen.time + shut_for(gate, average);
+      }
     }
     if (seen.time >= open_until) {
       // All above the candidates, which are the last two.

@@ -64,30 +64,30 @@ class RuleGateReaderTest : public ::testing::Test {
 TEST_F(RuleGateReaderTest, FollowsAPressureThatChanges) {
   RuleGateReader reader(tree_, files_ / "proc");
   set_pressure("/a", "0.00");
-  EXPECT_FALSE(reader.is_open(gate_of({"/a"})));
+  EXPECT_EQ(reader.highest(gate_of({"/a"})), 0);
   set_pressure("/a", "0.01");
-  EXPECT_TRUE(reader.is_open(gate_of({"/a"})));
-  EXPECT_TRUE(reader.is_open(gate_of({"/gone", "/a"}))) << "any of them";
+  EXPECT_NEAR(reader.highest(gate_of({"/a"})).value_or(0), 0.01, 1e-6);
+  EXPECT_NEAR(reader.highest(gate_of({"/gone", "/a"})).value_or(0), 0.01, 1e-6) << "any of them";
   set_pressure("/a", "0.00");
-  EXPECT_FALSE(reader.is_open(gate_of({"/a"})));
+  EXPECT_EQ(reader.highest(gate_of({"/a"})), 0);
 }
 
 TEST_F(RuleGateReaderTest, TheRootHasThePressureOfTheNode) {
   RuleGateReader reader(tree_, files_ / "proc");
-  EXPECT_FALSE(reader.is_open(gate_of({"/"})));
+  EXPECT_EQ(reader.highest(gate_of({"/"})), 0);
   files_.write("proc/pressure/memory", full_pressure("0.05"));
-  EXPECT_TRUE(reader.is_open(gate_of({"/"})));
+  EXPECT_GT(reader.highest(gate_of({"/"})).value_or(0), 0);
 }
 
-TEST_F(RuleGateReaderTest, WhatIsGoneIsShutAndWhatCannotBeReadIsOpen) {
+TEST_F(RuleGateReaderTest, WhatIsGoneHasNoPressureAndWhatCannotBeReadIsUnknown) {
   RuleGateReader reader(tree_, files_ / "proc");
-  EXPECT_FALSE(reader.is_open(gate_of({"/a", "/gone"}))) << "no pressure, no such cgroup";
+  EXPECT_EQ(reader.highest(gate_of({"/a", "/gone"})), 0) << "no pressure, no such cgroup";
   files_.write("cgroup/a/memory.pressure", "some avg10=9.00 avg60=9.00 avg300=9.00 total=9\n");
-  EXPECT_FALSE(reader.is_open(gate_of({"/a"}))) << "its detector has no reading either";
+  EXPECT_EQ(reader.highest(gate_of({"/a"})), 0) << "its detector has no reading either";
   std::filesystem::remove(files_ / "cgroup/a/memory.pressure");
   std::filesystem::create_directory(files_ / "cgroup/a/memory.pressure");
   RuleGateReader fresh(tree_, files_ / "proc");
-  EXPECT_TRUE(fresh.is_open(gate_of({"/a"})));
+  EXPECT_EQ(fresh.highest(gate_of({"/a"})), std::nullopt);
 }
 
 TEST_F(RuleGateReaderTest, ADeferredRulesetHasAnOverviewOnly) {
@@ -107,6 +107,17 @@ TEST_F(RuleGateReaderTest, ADeferredRulesetHasAnOverviewOnly) {
   EXPECT_NE(reader.read(at(61), plan).find("/a"), nullptr) << "once a minute";
   const SharedValue<rulesets::ReadingPlan> other(rulesets::reading_plan({ruleset("s")}));
   EXPECT_NE(reader.read(at(62), other).find("/a"), nullptr) << "of new rulesets";
+}
+
+// Its pressure is 0, so it exceeds 60 % after six seconds at the earliest.
+TEST_F(RuleGateReaderTest, AGateIsReadWhenItCanHaveOpened) {
+  RuleSampleReader reader(tree_, files_ / "proc");
+  const SharedValue<rulesets::ReadingPlan> plan(rulesets::reading_plan({ruleset("r")}));
+  set_pressure("/a", "0.00");
+  EXPECT_THAT(reader.read(at(1), plan).deferred, ElementsAre("r"));
+  set_pressure("/a", "60.01");
+  EXPECT_THAT(reader.read(at(6), plan).deferred, ElementsAre("r"));
+  EXPECT_THAT(reader.read(at(7), plan).deferred, IsEmpty());
 }
 
 // A chain may wait for a hook, or for a second reading of its candidates.

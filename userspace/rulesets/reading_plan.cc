@@ -194,21 +194,22 @@ std::vector<RuleNeed> overview_of(const Ruleset& ruleset) {
   return overview;
 }
 
-float compared(const PressureLine& line, Average average) {
-  switch (average) {
-    case Average::avg60: return line.avg60;
-    case Average::avg300: return line.avg300;
+}  // namespace
+
+double average_of(const PressureGate& gate, const PressureFile& file) {
+  const auto& line = gate.some ? file.some : file.full;
+  if (!line) return 0;
+  switch (gate.average) {
+    case Average::avg60: return static_cast<double>(line->avg60);
+    case Average::avg300: return static_cast<double>(line->avg300);
     case Average::avg10:
     case Average::window: break;
   }
-  return line.avg10;
+  return static_cast<double>(line->avg10);
 }
 
-}  // namespace
-
-bool is_open(const PressureGate& gate, const PressureFile& file) {
-  const auto& line = gate.some ? file.some : file.full;
-  return line && static_cast<double>(compared(*line, gate.average)) > gate.open_above;
+std::chrono::seconds shut_for(const PressureGate& gate, double average) {
+  return std::chrono::seconds(least_rise(average, gate.open_above));
 }
 
 ReadingPlan reading_plan(const std::vector<Ruleset>& rulesets) {

@@ -12,7 +12,7 @@
 // kernel updates averages every two seconds and adds 18 percent of what is missing at most
 // (kernel/sched/psi.c). One update may come late and the next one on time. So an average that was 0
 // exceeds a threshold of 60 percent six seconds after its first rise at the earliest, one of 90
-// percent after 20.
+// percent after 20. For the same reason a gate need not be read again at once.
 //
 // If only detectors have a longer memory, they are always read, and the candidates of kills are
 // not while the gates are shut.
@@ -44,7 +44,13 @@ struct PressureGate {
 
 using RuleGate = std::variant<PressureGate, AvailableBelow>;
 
-[[nodiscard]] bool is_open(const PressureGate& gate, const PressureFile& file);
+// The average that the gate compares; 0 if it is missing.
+[[nodiscard]] double average_of(const PressureGate& gate, const PressureFile& file);
+[[nodiscard]] inline bool is_open(const PressureGate& gate, double average) {
+  return average > gate.open_above;
+}
+// How long it stays shut at least, if this is its average now: it need not be read meanwhile.
+[[nodiscard]] std::chrono::seconds shut_for(const PressureGate& gate, double average);
 
 struct RulesetReading {
   std::string ruleset;

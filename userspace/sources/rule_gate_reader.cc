@@ -4,7 +4,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "kernel/memory_files.h"
 #include "sources/rule_pressure.h"
@@ -34,18 +33,18 @@ const char* resource_name(PressureResource resource) {
 
 }  // namespace
 
-bool RuleGateReader::is_open(const rulesets::PressureGate& gate) {
-  return std::ranges::any_of(gate.cgroups,
-                             [&](const std::string& path) { return is_open(gate, path); });
-}
-
-bool RuleGateReader::is_open(const rulesets::PressureGate& gate, const std::string& path) {
-  std::string_view text;
-  const auto found = read({path, gate.resource}, text);
-  if (!found) return true;
-  if (!*found) return false;
-  const auto file = rule_pressure(text);
-  return !file || rulesets::is_open(gate, *file);
+std::optional<double> RuleGateReader::highest(const rulesets::PressureGate& gate) {
+  double highest = 0;
+  for (const std::string& path : gate.cgroups) {
+    std::string_view text;
+    const auto found = read({path, gate.resource}, text);
+    if (!found) return std::nullopt;
+    if (!*found) continue;
+    const auto file = rule_pressure(text);
+    if (!file) return std::nullopt;
+    highest = std::max(highest, rulesets::average_of(gate, *file));
+  }
+  return highest;
 }
 
 // A cgroup that was removed may have been created again.

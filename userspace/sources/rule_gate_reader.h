@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "kernel/cgroup_tree.h"
@@ -24,16 +26,15 @@ class RuleGateReader {
   RuleGateReader(const kernel::CgroupTree& tree, std::string proc)
       : tree_(tree), proc_(std::move(proc)) {}
 
-  // Shut while all its cgroups are gone or have no pressure: their detector does not fire then. A
-  // pressure that cannot be read for another reason opens it.
-  [[nodiscard]] bool is_open(const rulesets::PressureGate& gate);
+  // The highest average of its cgroups; 0 if all of them are gone or have no pressure: the detector
+  // does not fire then. Nothing: one cannot be read for another reason.
+  [[nodiscard]] std::optional<double> highest(const rulesets::PressureGate& gate);
   // For gates of other rulesets.
   void forget() { held_.clear(); }
 
  private:
   using Key = std::pair<std::string, rulesets::PressureResource>;  // a path
 
-  [[nodiscard]] bool is_open(const rulesets::PressureGate& gate, const std::string& path);
   // Whether the file is read; its text is in `buffer_` then. An error: it may exist.
   [[nodiscard]] Result<bool> read(const Key& key, std::string_view& text);
   [[nodiscard]] Result<kernel::HeldFile> open(const Key& key) const;

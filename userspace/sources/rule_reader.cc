@@ -432,7 +432,7 @@ rulesets::RuleObservation RuleSampleReader::read(MonotonicTime now,
   if (plan != plan_) {
     plan_ = plan;
     gates_.forget();
-    open_until_.clear();
+    times_.clear();
     overview_due_ = now;
   }
   rulesets::Host host;
@@ -458,17 +458,27 @@ rulesets::RuleObservation RuleSampleReader::read(MonotonicTime now,
 bool RuleSampleReader::is_open(const rulesets::RulesetReading& reading, const rulesets::Host& host,
                                MonotonicTime now) {
   if (reading.gates.empty()) return true;
+  RulesetTimes& times = times_[reading.ruleset];
   bool open = false;
-  for (const rulesets::RuleGate& gate : reading.gates) {
-    if (const auto* pressure = std::get_if<rulesets::PressureGate>(&gate)) {
-      open = open || gates_.is_open(*pressure);
+  times.shut_until.resize(reading.gates.size());
+  for (std::size_t i = 0; i < reading.gates.size() && !open; ++i) {
+    if (const auto* pressure = std::get_if<rulesets::PressureGate>(&reading.gates[i])) {
+      open = is_open(*pressure, now, times.shut_until[i]);
     } else {
-      open = open || rulesets::is_below(std::get<rulesets::AvailableBelow>(gate), host);
+      open = rulesets::is_below(std::get<rulesets::AvailableBelow>(reading.gates[i]), host);
     }
   }
-  MonotonicTime& until = open_until_[reading.ruleset];
-  if (open) until = now + reading.kept;
-  return now < until;
+  if (open) times.open_until = now + reading.kept;
+  return now < times.open_until;
+}
+
+bool RuleSampleReader::is_open(const rulesets::PressureGate& gate, MonotonicTime now,
+                               MonotonicTime& shut_until) {
+  if (now < shut_until) return false;
+  const auto average = gates_.highest(gate);
+  if (!average || rulesets::is_open(gate, *average)) return true;
+  shut_until = now + rulesets::shut_for(gate, *average);
+  return false;
 }
 
 }  // namespace forestall::sources

@@ -58,17 +58,24 @@ class RuleSampleReader {
                                                const SharedValue<rulesets::ReadingPlan>& plan);
 
  private:
+  struct RulesetTimes {
+    MonotonicTime open_until;               // it is read for until then
+    std::vector<MonotonicTime> shut_until;  // of each gate: it need not be read before
+  };
+
   [[nodiscard]] std::vector<std::string> spared();
   [[nodiscard]] bool is_open(const rulesets::RulesetReading& reading, const rulesets::Host& host,
                              MonotonicTime now);
+  [[nodiscard]] bool is_open(const rulesets::PressureGate& gate, MonotonicTime now,
+                             MonotonicTime& shut_until);
 
   const kernel::CgroupTree& tree_;
   const std::string proc_;
   OwnPlace agent_;
   OwnPlace init_;
   RuleGateReader gates_;
-  SharedValue<rulesets::ReadingPlan> plan_;          // of the last reading
-  std::map<std::string, MonotonicTime> open_until_;  // by ruleset
+  SharedValue<rulesets::ReadingPlan> plan_;    // of the last reading
+  std::map<std::string, RulesetTimes> times_;  // by ruleset
   MonotonicTime overview_due_;
 };
 

@@ -43,7 +43,7 @@ std::optional<T> increase(const std::vector<ContainerPressureReading>& readings,
   if (!last) return std::nullopt;
   const auto first = std::find_if(readings.begin(), readings.end() - 1,
                                   [&](const auto& each) { return (each.*counter).has_value(); });
-  if (first == readings.end() - 1) return std::nullopt;
+  if (first == readings.end() - 1 || *((*first).*counter) > *last) return std::nullopt;
   return T(*last - *((*first).*counter));
 }
 
@@ -73,9 +73,25 @@ void keep_window(std::vector<ContainerPressureReading>& readings) {
   while (readings.size() > 1 && readings[1].at <= begin) readings.erase(readings.begin());
 }
 
+bool has_increased(const std::vector<ContainerPressureReading>& readings, PressureSignal signal) {
+  const auto grows = [&](auto counter) {
+    return readings.size() > 1 &&
+           decreases(readings.back().*counter, readings[readings.size() - 2].*counter);
+  };
+  switch (signal) {
+    case PressureSignal::high: return grows(&ContainerPressureReading::high_events);
+    case PressureSignal::max: return grows(&ContainerPressureReading::max_events);
+    case PressureSignal::psi: return grows(&ContainerPressureReading::some_stall);
+  }
+  return false;
+}
+
+// Of the signals that have a threshold.
 struct Comparison {
   std::optional<PressureExcess> worst;
-  bool has_unknown = false;  // of the signals that have a threshold
+  bool has_events = false;  // high or max is above its threshold
+  bool has_known = false;
+  bool has_unknown = false;
 };
 
 Comparison compare(const ContainerPressureRule& rule, const PressureValues& values) {
@@ -87,8 +103,10 @@ Comparison compare(const ContainerPressureRule& rule, const PressureValues& valu
       result.has_unknown = true;
       continue;
     }
+    result.has_known = true;
     const PressureExcess excess{signal, *values[index], *rule.thresholds[index]};
     if (excess.value <= excess.threshold) continue;
+    result.has_events = result.has_events || signal != PressureSignal::psi;
     if (!result.worst || excess.ratio() > result.worst->ratio()) result.worst = excess;
   }
   return result;
@@ -149,6 +167,13 @@ void stop_time(ContainerPressureState& state) {
   state.calm_for = {};
 }
 
+void begin_anew(ContainerPressureState& state) {
+  state.shown_at.reset();
+  state.over_at.reset();
+  state.over_for = state.stage_for = {};
+  state.stage = PressureStage::none;
+}
+
 void add_reading(ContainerPressureState& state, const ContainerPressureReading& reading) {
   if (!state.readings.empty()) {
     const ContainerPressureReading& last = state.readings.back();
@@ -162,36 +187,54 @@ void add_reading(ContainerPressureState& state, const ContainerPressureReading& 
   keep_window(state.readings);
 }
 
-// REQUIRES: out.worst.
+bool can_help(PressureStage stage, const ContainerPressureReading& reading,
+              const PressureValues& values, const Comparison& compared) {
+  switch (stage) {
+    case PressureStage::reclaim: return compared.has_events;
+    case PressureStage::lift: return is_throttled(reading, values);
+    default: return true;
+  }
+}
+
+// What the stage does at this reading.
+PressureStage action_of(const ContainerPressureRule& rule, const ContainerPressureState& state,
+                        const PressureExcess& worst) {
+  const bool is_over =
+      state.stage == PressureStage::reclaim && state.stage_for >= rule.reclaim_time;
+  const bool waits =
+      state.stage >= PressureStage::evict && !has_increased(state.readings, worst.signal);
+  return is_over || waits ? PressureStage::none : state.stage;
+}
+
+// REQUIRES: compared.worst.
 void respond(const ContainerPressureRule& rule, const ContainerPressureReading& reading,
-             const PressureScene& scene, ContainerPressureStep& out) {
+             const PressureScene& scene, const Comparison& compared, ContainerPressureStep& out) {
   ContainerPressureState& state = out.next;
   state.calm_at.reset();
   state.calm_for = {};
-  if (out.cause == PressureCause::node || out.cause == PressureCause::unknown) {
+  if (out.cause != PressureCause::own_limit) {
     state.over_at.reset();
     return;
   }
+  state.shown_at = reading.at;
   const Duration passed = take_time(state.over_at, reading.at);
   state.over_for += passed;
   state.stage_for += passed;
   PressureStages possible;
   for (const PressureStage each : kPressureStages) {
-    const bool changes = each != PressureStage::lift || is_throttled(reading, out.values);
-    if (changes && rule.stages.contains(each) && !scene.impossible.contains(each)) {
+    if (can_help(each, reading, out.values, compared) && rule.stages.contains(each) &&
+        !scene.impossible.contains(each)) {
       possible.insert(each);
     }
   }
   move_on(rule, possible, state);
-  if (possible.contains(state.stage)) out.action = state.stage;
+  if (possible.contains(state.stage)) out.action = action_of(rule, state, *compared.worst);
 }
 
 void calm_down(const ContainerPressureRule& rule, const ContainerPressureReading& reading,
                const PressureScene& scene, ContainerPressureStep& out) {
   ContainerPressureState& state = out.next;
-  state.over_at.reset();
-  state.over_for = state.stage_for = {};
-  state.stage = PressureStage::none;
+  begin_anew(state);
   state.calm_for += take_time(state.calm_at, reading.at);
   const auto& before = scene.lifted_from;
   out.restore = before && reading.usage && !is_near_limit(reading.usage, before) &&
@@ -210,13 +253,15 @@ ContainerPressureStep step_container_pressure(
     return out;
   }
   add_reading(out.next, *reading);
+  const auto& shown = out.next.shown_at;
+  if (shown && reading->at - *shown > kPressureWindow) begin_anew(out.next);
   out.values = values_of(out.next.readings);
   out.cause = cause_of(*reading, out.values, scene);
-  const auto [worst, has_unknown] = compare(rule, out.values);
-  out.worst = worst;
-  if (worst) {
-    respond(rule, *reading, scene, out);
-  } else if (has_unknown) {
+  const Comparison compared = compare(rule, out.values);
+  out.worst = compared.worst;
+  if (compared.worst) {
+    respond(rule, *reading, scene, compared, out);
+  } else if (compared.has_unknown && (out.next.shown_at || !compared.has_known)) {
     stop_time(out.next);
   } else {
     calm_down(rule, *reading, scene, out);

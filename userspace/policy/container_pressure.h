@@ -8,13 +8,20 @@
 //
 // A container is under pressure while one value is above its threshold. Then the stages that are
 // allowed follow each other: reclaim, lift (of memory.high), evict, kill. Each is held for its
-// time, and the last one stays. The stages evict and kill also wait for the grace period, which
-// begins with the pressure and only ends if all values are at or below their thresholds. A stage
-// that cannot do anything is left out.
+// time. The last one stays, but reclaim, which refaults would make endless, ends after its time.
+// The stages evict and kill also wait for the grace period, which begins with the pressure and
+// ends if all known values are at or below their thresholds. They act only right after an increase
+// of the signal, not on what the window remembers. A stage that cannot do anything is left out:
+// lift without a memory.high that throttles, and reclaim if PSI alone is above its threshold, which
+// reclaim would raise.
+//
+// Only pressure at the container's own limit has stages. A limit above may be filled by others, and
+// while the node is short, its thresholds decide (policy/step.h): both are only reported.
 //
 // Only time between two readings counts that both show pressure, with a node that is not short of
 // memory. A missing reading, an unknown value and an unknown node stop the time and cause nothing.
-// While the node is short, its thresholds decide (policy/step.h).
+// After 10 s without a reading that shows pressure, its stage and its time begin anew, and values
+// that are unknown do not keep a container from being calm if another one is known.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +48,8 @@ struct ContainerPressureState {
   Duration over_for{0};   // how long it has been under pressure
   Duration stage_for{0};  // how long of this in its stage
   Duration calm_for{0};   // how long there has been none
+  // The last reading that showed pressure at the container's own limit.
+  std::optional<MonotonicTime> shown_at;
   // The last reading, if the time from there on counts as pressure, or as calm.
   std::optional<MonotonicTime> over_at;
   std::optional<MonotonicTime> calm_at;

@@ -54,8 +54,8 @@ class RuleSampleReader {
   // The same for the rulesets whose gates are open. The others are `deferred`: of them it reads the
   // overview, every kOverviewEvery. If there is nothing to read, the observation has no cgroup and
   // no host.
-  [[nodiscard]] rulesets::RuleObservation read(MonotonicTime now,
-                                               const SharedValue<rulesets::ReadingPlan>& plan);
+  [[nodiscard]] rulesets::RuleObservation read_planned(
+      MonotonicTime now, const SharedValue<rulesets::ReadingPlan>& plan);
 
  private:
   struct RulesetTimes {

@@ -396,12 +396,15 @@ TEST_F(RebalancerTest, ComparesAsManyReportsAsThePolicyHas) {
   options.interval = Rebalancer::kReportsInterval;
   report(1);
   const auto rebalancer = make_with(clock, cluster, options);
+  const auto lists = [&] { return cluster.requests("GET", "/nodereports").size(); };
+  // The first plan waits for an interval, because there are too few reports.
+  ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return lists() == 1; }));
+  clock.jump(Rebalancer::kReportsInterval);
   // Each report is in two lists, because a list that is counted twice must not displace one.
   constexpr std::uint64_t kPlans = 2 * kReports - 1;
   for (std::uint64_t number = 1; number < kPlans; ++number) {
-    const auto lists = [&] { return cluster.requests("GET", "/nodereports").size(); };
     ASSERT_TRUE(run_until({rebalancer.get()}, [&] {
-      return rebalancer->counts().made == number && lists() == 2 * number;
+      return rebalancer->counts().made == number && lists() == 2 * number + 1;
     })) << number;
     EXPECT_TRUE(cluster.evicted().empty()) << number;
     if (number % 2 == 0) report(static_cast<int>(number) / 2 + 1);
@@ -433,6 +436,36 @@ TEST_F(RebalancerTest, UsesNoReportOfBeforeItLed) {
   EXPECT_TRUE(cluster.evicted().empty());
   cluster.report(now);
   ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return cluster.evicted().size() == 1; }));
+}
+
+// The next one would be an hour later.
+TEST_F(RebalancerTest, TheFirstPlanOfALeaderWaitsForReports) {
+  for (const bool reports : {true, false}) {
+    SCOPED_TRACE(reports);
+    ClusterWithPods cluster("abc");
+    JumpingClock clock;
+    const auto now = std::chrono::floor<seconds>(std::chrono::system_clock::now());
+    cluster.report(now - seconds(30));
+    RebalancerOptions options = leading("me", seconds(400), seconds(300));
+    options.policy = kShortPressure;
+    options.interval = std::chrono::hours(1);
+    const auto rebalancer = make_with(clock, cluster, options);
+    const auto has_lists = [&](std::size_t number) {
+      return run_until({rebalancer.get()},
+                       [&] { return cluster.requests("GET", "/nodereports").size() >= number; });
+    };
+    ASSERT_TRUE(has_lists(2)) << "at the start, and when it leads";
+    if (reports) cluster.report(now);
+    clock.jump(Rebalancer::kReportsInterval);
+    ASSERT_TRUE(has_lists(3));
+    if (!reports) {
+      EXPECT_EQ(rebalancer->counts().made, 0U);
+      clock.jump(Rebalancer::kReportsInterval);
+    }
+    ASSERT_TRUE(run_until({rebalancer.get()}, [&] { return rebalancer->counts().made == 1; }));
+    ASSERT_TRUE(run_until({rebalancer.get()},
+                          [&] { return cluster.evicted().size() == (reports ? 1U : 0U); }));
+  }
 }
 
 TEST_F(RebalancerTest, RefusesAPolicyBeforeItStarts) {

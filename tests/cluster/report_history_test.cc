@@ -121,5 +121,37 @@ TEST_F(ReportHistoryTest, HasNoReportsOfBeforeAFenceUntilALaterOne) {
   EXPECT_THAT(kept(), ElementsAre("a@2", "a@3", "a@4", "b@1", "b@2", "b@3", "new@1"));
 }
 
+TEST_F(ReportHistoryTest, HasASeriesWhenEachNodeHasEnoughReports) {
+  EXPECT_FALSE(history_.has_series(1)) << "there was no list";
+  list({{"a", 1}, {"b", 1}});
+  EXPECT_TRUE(history_.has_series(1));
+  list({{"a", 2}, {"b", 1}});
+  EXPECT_FALSE(history_.has_series(2)) << "b has one report, which is in two lists";
+  list({{"a", 2}, {"b", 2}});
+  EXPECT_TRUE(history_.has_series(2));
+  list({{"a", 3}, {"b", 3}});
+  EXPECT_TRUE(history_.has_series(4)) << "no more are kept";
+}
+
+TEST_F(ReportHistoryTest, HasNoSeriesAfterAFenceUntilEachNodeReportsAgain) {
+  list({{"a", 1}, {"b", 1}});
+  list({{"a", 2}, {"b", 2}});
+  history_.fence();
+  EXPECT_FALSE(history_.has_series(2));
+  list({{"a", 2}, {"b", 2}});
+  EXPECT_FALSE(history_.has_series(2));
+  list({{"a", 3}, {"b", 2}});
+  EXPECT_FALSE(history_.has_series(2));
+  list({{"a", 3}, {"b", 3}});
+  EXPECT_TRUE(history_.has_series(2));
+}
+
+TEST_F(ReportHistoryTest, AClusterWithoutReportsIsNotWaitedFor) {
+  history_.fence();
+  EXPECT_FALSE(history_.has_series(3));
+  list({});
+  EXPECT_TRUE(history_.has_series(3));
+}
+
 }  // namespace
 }  // namespace forestall::cluster

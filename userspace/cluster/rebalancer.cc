@@ -89,7 +89,7 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
       log_(log),
       client_(std::move(client)),
       reports_failures_(reports_failures(options.policy_file, options.policy)),
-      uses_reports_(reports_compared(policy) > 0),
+      reports_compared_(reports_compared(policy)),
       placeholder_(policy.placeholder),
       state_(sources_of(policy), options.interval > Duration::zero(), *client_, clock, chances),
       report_lister_(chances()),
@@ -113,6 +113,7 @@ Rebalancer::Rebalancer(const RebalancerOptions& options, const Clock& clock, exp
         *placeholder_, *client_, clock, [this] { return leads(); }, eviction_longest(options.lease),
         chances());
   }
+  reports_due_ = clock.now() + longest_series();
   if (!options.lease) return;
   election_.emplace(*options.lease, wall_micros, chances());
   election_sender_.emplace(*client_, *election_, clock, 1);
@@ -179,7 +180,7 @@ Result<void> Rebalancer::step(int stop_fd, Duration longest) {
 bool Rebalancer::change_phase() {
   switch (phase_) {
     case RunPhase::idle:
-      if (finished_ || !leads() || clock_.now() < next_cycle_) return false;
+      if (finished_ || !leads() || clock_.now() < cycle_due()) return false;
       // follow_election() first requests a state that is later than the gain of the leadership.
       if (election_ && !led_) return false;
       begin_cycle();
@@ -208,8 +209,8 @@ bool Rebalancer::change_phase() {
 MonotonicTime Rebalancer::due() const {
   MonotonicTime first = clock_.now() + std::chrono::hours(1);
   const bool leads_now = leads();
-  if (leads_now && phase_ == RunPhase::idle && !finished_) first = std::min(first, next_cycle_);
-  if (uses_reports_ && !reads_reports_) first = std::min(first, next_reports_);
+  if (leads_now && phase_ == RunPhase::idle && !finished_) first = std::min(first, cycle_due());
+  if (reports_compared_ > 0 && !reads_reports_) first = std::min(first, next_reports_);
   if (!log_.done()) first = clock_.now() + kLogInterval;
   const auto end = election_ && leads_now ? election_->leads_until() : std::nullopt;
   const auto election = election_sender_ ? election_sender_->due() : std::nullopt;
@@ -256,10 +257,24 @@ void Rebalancer::fence_reports() {
   report_lister_.cancel();
   reads_reports_ = false;
   next_reports_ = clock_.now();
+  reports_due_ = clock_.now() + longest_series();
+}
+
+// A node may write its first report right after a list. Other plugins wait for no more than an
+// interval.
+Duration Rebalancer::longest_series() const {
+  const auto lists = static_cast<Duration::rep>(reports_compared_) + 1;
+  return std::min<Duration>(lists * kReportsInterval, options_.interval);
+}
+
+// Without a series of reports NodePressure moves nothing, and the next plan is an interval later.
+MonotonicTime Rebalancer::cycle_due() const {
+  if (reports_compared_ == 0 || reports_.has_series(reports_compared_)) return next_cycle_;
+  return std::max(next_cycle_, reports_due_);
 }
 
 void Rebalancer::poll_reports() {
-  if (!uses_reports_) return;
+  if (reports_compared_ == 0) return;
   if (reads_reports_ && report_lister_.done()) {
     reads_reports_ = false;
     const std::string& failed = report_lister_.failure();
@@ -268,7 +283,11 @@ void Rebalancer::poll_reports() {
       log_.write(LogLevel::warning, LogLine("node-reports").field("problem", problem));
     }
     reports_problem_ = problem;
-    if (problem.empty()) reports_.add(report_lister_.take(wall_ns()), clock_.now());
+    if (problem.empty()) {
+      reports_.add(report_lister_.take(wall_ns()), clock_.now());
+    } else {
+      reports_due_ = clock_.now();  // such as in a cluster without the kind
+    }
   }
   // A process that becomes the leader has the reports of before, too.
   if (reads_reports_ || clock_.now() < next_reports_) return;
@@ -311,7 +330,7 @@ void Rebalancer::plan() {
     drop_placeholders(snapshot, *placeholder_);
   }
   if (options_.background) background_.mark(snapshot, clock_.now());
-  if (uses_reports_) {
+  if (reports_compared_ > 0) {
     reports_.add_to(snapshot);
     taken.texts.push_back(reports_.texts());
   }

@@ -105,6 +105,8 @@ class Rebalancer {
   void follow_election();
   void fence_reports();
   void poll_reports();
+  [[nodiscard]] Duration longest_series() const;
+  [[nodiscard]] MonotonicTime cycle_due() const;
   void begin_cycle();
   [[nodiscard]] bool change_phase();
   void plan();
@@ -131,7 +133,7 @@ class Rebalancer {
   PacedLog log_;
   const std::unique_ptr<kubernetes::HttpClient> client_;
   const bool reports_failures_;
-  const bool uses_reports_;
+  const std::size_t reports_compared_;  // of a node; 0: the policy needs none
   const std::optional<rebalance::PlaceholderSettings> placeholder_;
 
   std::optional<LeaderElection> election_;
@@ -152,6 +154,7 @@ class Rebalancer {
   bool led_ = false;
   MonotonicTime next_cycle_{};
   MonotonicTime next_reports_{};
+  MonotonicTime reports_due_{};  // a plan waits for a series of reports until then
   bool reads_reports_ = false;
   ReportHistory reports_;
   std::optional<CyclePlan> cycle_;  // while it is carried out

@@ -31,6 +31,7 @@ rebalance::NodeReport copy_into(rebalance::StringPool& pool, rebalance::NodeRepo
 
 void ReportHistory::fence() {
   fenced_ = true;
+  listed_ = false;
   fences_.clear();
 }
 
@@ -40,6 +41,7 @@ void ReportHistory::add(const rebalance::Snapshot& list, MonotonicTime now) {
       fences_.insert_or_assign(std::string(each.node), each.time_ns);
     }
   }
+  listed_ = true;
   std::set<std::string_view> present;
   for (const rebalance::NodeReport& each : list.reports) {
     present.insert(each.node);
@@ -79,6 +81,14 @@ void ReportHistory::add_to(rebalance::Snapshot& snapshot) const {
       });
   snapshot.reports.erase(same.begin(), same.end());
   drop_fenced(snapshot);
+}
+
+bool ReportHistory::has_series(std::size_t reports) const {
+  const std::size_t needed = std::min(reports, per_node_);
+  return listed_ && std::ranges::all_of(nodes_, [&](const auto& node) {
+           const std::deque<Kept>& kept = node.second;
+           return kept.size() >= needed && !is_fenced(kept.back().report);
+         });
 }
 
 // Whether the node may have written this report before the fence. Later ones have another time,

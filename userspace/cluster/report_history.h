@@ -36,6 +36,9 @@ class ReportHistory {
   // All reports, sorted and each once; `snapshot` may have some of them. After fence() it has none
   // of nodes without a later report.
   void add_to(rebalance::Snapshot& snapshot) const;
+  // Whether there was a list, since fence(), and each node of it has `reports`, the last one
+  // written after fence(). As many as are kept of a node are enough.
+  [[nodiscard]] bool has_series(std::size_t reports) const;
   // That add_to() uses besides those of `snapshot`.
   [[nodiscard]] const std::shared_ptr<rebalance::StringPool>& texts() const { return texts_; }
 
@@ -54,6 +57,7 @@ class ReportHistory {
   const Duration longest_;
   std::map<std::string, std::deque<Kept>, std::less<>> nodes_;
   bool fenced_ = false;  // no list was added since
+  bool listed_ = false;  // a list was added, since the fence
   // By node: the time of its report in the first list after fence().
   std::map<std::string, std::int64_t, std::less<>> fences_;
   // A plan may use it longer than this object. Replaced when most of it is of dropped reports.

@@ -13,6 +13,7 @@
 #include "cluster/rebalance_policy.h"
 #include "rebalancer_fixture.h"
 #include "support/temp_tree.h"
+#include "tls_relay.h"
 
 namespace forestall::cluster {
 namespace {
@@ -113,7 +114,7 @@ TEST(PrometheusQueriesTest, FailWithoutAPlainUrl) {
 }
 
 TEST(PrometheusQueriesTest, AllQueriesAreSentAgainToAServerWithoutPost) {
-  const test::TempTree tree({{"token", "of-the-account"}});
+  const test::TempTree tree({{"token", "of-the-account"}, {"ca.crt", "x"}});
   PrometheusSettings settings;
   settings.url = "https://prometheus.monitoring:9090";
   settings.account_directory = tree.path().string();
@@ -315,6 +316,48 @@ TEST_F(PrometheusTest, AQueryThatFailsEndsNoOtherPlugin) {
   const std::string selector = ", labelSelector: {matchLabels: {a: b}}";
   both.policy.erase(both.policy.find(selector), selector.size());
   EXPECT_THAT(evicted(cluster, std::move(both)), ElementsAre("a", "b"));
+}
+
+// The token is not sent to a server that another authority signed.
+TEST_F(PrometheusTest, AnHttpsServerMustBeOfTheAuthority) {
+  const test::TlsRelay relay(prometheus_.url());
+  const test::TlsRelay other(prometheus_.url());
+  const test::TempTree account({{"token", "t"}, {"ca.crt", relay.authority()}});
+  const test::TempTree files({{"right.pem", relay.authority()}, {"other.pem", other.authority()}});
+  const auto evicted_with = [&](const std::string& directory, const std::string& ca_file,
+                                const std::string& kubeconfig_ca = "") {
+    ClusterWithPods cluster("ab");
+    RebalancerOptions secure;
+    secure.policy = policy_of(relay.url(), "");
+    secure.account_directory = directory;
+    secure.prometheus_ca = ca_file;
+    secure.access.ca.text = kubeconfig_ca;
+    return evicted(cluster, std::move(secure));
+  };
+  const std::string with_ca = account.path().string();
+  const std::string without = tree_.path().string();
+  EXPECT_THAT(evicted_with(with_ca, files / "other.pem"), IsEmpty());
+  EXPECT_THAT(evicted_with(without, files / "other.pem"), IsEmpty());
+  EXPECT_THAT(evicted_with(without, "", other.authority()), IsEmpty());
+  EXPECT_THAT(evicted_with(without, ""), IsEmpty()) << "not those of the system";
+  EXPECT_THAT(prometheus_.requests(), IsEmpty());
+  EXPECT_THAT(evicted_with(with_ca, ""), ElementsAre("a"));
+  EXPECT_THAT(evicted_with(without, files / "right.pem"), ElementsAre("a"));
+  EXPECT_THAT(evicted_with(without, "", relay.authority()), ElementsAre("a"));
+  EXPECT_THAT(tokens(), ElementsAre("Bearer t", "Bearer of-the-account", "Bearer of-the-account"));
+}
+
+TEST(PrometheusQueriesTest, AnHttpsServerWithoutAnAuthorityIsRefused) {
+  const test::TempTree tree({{"token", "t"}});
+  PrometheusQueries queries({.url = "https://p", .account_directory = tree.path().string()}, {"q"},
+                            [] { return std::int64_t{0}; });
+  queries.begin(MonotonicTime{});
+  EXPECT_FALSE(queries.next(MonotonicTime{}));
+  ASSERT_TRUE(queries.done());
+  rebalance::Snapshot snapshot;
+  queries.add_to(snapshot);
+  EXPECT_THAT(snapshot.prometheus_answers.at(0).failure,
+              HasSubstr("use --prometheus-ca-file FILE"));
 }
 
 TEST(PrometheusSettingsTest, AreThoseOfThePolicy) {

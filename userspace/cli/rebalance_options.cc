@@ -194,6 +194,10 @@ void describe_run(CLI::App& command, RebalanceRunOptions& run, CLI::Option* file
           "Where the API server is (default: the pod's service account)");
   add("--context", run.context, "NAME", "Context of the kubeconfig (default: its current-context)",
       kubeconfig);
+  add("--prometheus-ca-file", run.prometheus_ca, "FILE",
+      "Certificate authorities of the policy's https server of Prometheus, PEM (default: those of "
+      "the service account, else of the kubeconfig)")
+      ->check(CLI::ExistingFile);
   add("--descheduling-interval", run.interval, "DURATION",
       "From the begin of a plan to that of the next (default: 0, one plan)");
   // What it needs depends on its value. Its options may be given without it, as the descheduler's.

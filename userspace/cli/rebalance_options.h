@@ -30,6 +30,7 @@ struct SimulateOptions {
 // Of `rebalance` in a cluster. Durations as Go writes them; empty: not given.
 struct RebalanceRunOptions {
   std::string kubeconfig;
+  std::string prometheus_ca;
   std::string context;
   std::string interval;
   bool leader_elect = false;

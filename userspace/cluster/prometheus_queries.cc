@@ -104,13 +104,27 @@ Result<void> PrometheusQueries::read_account_token() {
   return {};
 }
 
+kubernetes::PemSource PrometheusQueries::authority() const {
+  if (!settings_.authority_file.empty()) return {.file = settings_.authority_file, .text = {}};
+  const std::string of_account = settings_.account_directory + "/ca.crt";
+  if (::access(of_account.c_str(), R_OK) == 0) return {.file = of_account, .text = {}};
+  return settings_.api_authority;
+}
+
 void PrometheusQueries::begin_queries() {
   auto server = std::make_shared<kubernetes::Access>();
   server->server = settings_.url;
   while (server->server.ends_with('/')) server->server.pop_back();
   server->token = token_;
-  server->ca.file = settings_.account_directory + "/ca.crt";
-  if (::access(server->ca.file.c_str(), R_OK) != 0) server->ca = settings_.api_authority;
+  server->ca = authority();
+  const bool is_https = settings_.url.starts_with("https://");
+  if (is_https && server->ca.empty()) {
+    return fail(
+        fmt::format("prometheus client not initialized: no certificate authority for {}: "
+                    "neither the service account nor the kubeconfig has one; use "
+                    "--prometheus-ca-file FILE",
+                    settings_.url));
+  }
   server_ = std::move(server);
   phase_ = queries_.empty() ? QueryPhase::done : QueryPhase::queries;
 }

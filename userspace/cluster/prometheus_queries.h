@@ -31,6 +31,7 @@ struct PrometheusSettings {
   // Its token and certificate authority.
   std::string account_directory = std::string(kubernetes::kServiceAccountDirectory);
   kubernetes::PemSource api_authority = {};  // where the directory has none
+  std::string authority_file = {};           // in place of both; empty: not given
   // A token is not sent without encryption, and one that was removed is not used again.
   bool is_strict = false;
 };
@@ -75,6 +76,7 @@ class PrometheusQueries final : public RequestSource {
 
   [[nodiscard]] bool is_clear() const;
   [[nodiscard]] Result<void> read_account_token();
+  [[nodiscard]] kubernetes::PemSource authority() const;
   void take_secret(const kubernetes::ResponseHead& head, std::string_view body,
                    const std::optional<Error>& failure);
   void begin_queries();

@@ -98,6 +98,7 @@ Result<RebalancerOptions> rebalancer_options(const cli::RebalanceOptions& given,
                  given.run.cipher_suites, given.run.sni_certificates};
   if (!options.listen.empty()) TRY(TlsContexts::check(options.tls));
   options.background = TRY(background_gate(given.run.feature_gates));
+  options.prometheus_ca = given.run.prometheus_ca;
   options.ineffective = given.run.ineffective;
   // As the descheduler: a dry run needs no election.
   if (!given.run.leader_elect || given.dry_run) return options;

@@ -76,6 +76,7 @@ std::optional<PrometheusSettings> prometheus_settings(const RebalancerOptions& o
   if (!settings) return settings;
   settings->account_directory = options.account_directory;
   settings->api_authority = options.access.ca;
+  settings->authority_file = options.prometheus_ca;
   settings->is_strict = !policy.corrections.empty();
   return settings;
 }

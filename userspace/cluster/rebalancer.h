@@ -53,6 +53,7 @@ struct RebalancerOptions {
   TlsOptions tls{};                   // of the pages
   // Of this pod's service account, whose token Prometheus gets if the policy names no Secret.
   std::string account_directory = std::string(kubernetes::kServiceAccountDirectory);
+  std::string prometheus_ca{};             // file; empty: that of the account or the kubeconfig
   std::vector<std::string> ineffective{};  // options without an effect, for the log
 };
 

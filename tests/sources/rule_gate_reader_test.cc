@@ -94,19 +94,19 @@ TEST_F(RuleGateReaderTest, ADeferredRulesetHasAnOverviewOnly) {
   RuleSampleReader reader(tree_, files_ / "proc");
   const SharedValue<rulesets::ReadingPlan> plan(rulesets::reading_plan({ruleset("r")}));
   set_pressure("/a", "0.00");
-  auto read = reader.read(at(1), plan);
+  auto read = reader.read_planned(at(1), plan);
   EXPECT_THAT(read.deferred, ElementsAre("r"));
   ASSERT_NE(read.find("/a"), nullptr) << "the first one";
   EXPECT_TRUE(read.find("/a")->memory_pressure);
   EXPECT_EQ(read.find("/a/x"), nullptr);
-  read = reader.read(at(2), plan);
+  read = reader.read_planned(at(2), plan);
   EXPECT_THAT(read.deferred, ElementsAre("r"));
   EXPECT_EQ(read.time, 2s);
   EXPECT_THAT(read.cgroups, IsEmpty());
-  EXPECT_THAT(reader.read(at(60), plan).cgroups, IsEmpty());
-  EXPECT_NE(reader.read(at(61), plan).find("/a"), nullptr) << "once a minute";
+  EXPECT_THAT(reader.read_planned(at(60), plan).cgroups, IsEmpty());
+  EXPECT_NE(reader.read_planned(at(61), plan).find("/a"), nullptr) << "once a minute";
   const SharedValue<rulesets::ReadingPlan> other(rulesets::reading_plan({ruleset("s")}));
-  EXPECT_NE(reader.read(at(62), other).find("/a"), nullptr) << "of new rulesets";
+  EXPECT_NE(reader.read_planned(at(62), other).find("/a"), nullptr) << "of new rulesets";
 }
 
 // Its pressure is 0, so it exceeds 60 % after six seconds at the earliest.
@@ -114,10 +114,10 @@ TEST_F(RuleGateReaderTest, AGateIsReadWhenItCanHaveOpened) {
   RuleSampleReader reader(tree_, files_ / "proc");
   const SharedValue<rulesets::ReadingPlan> plan(rulesets::reading_plan({ruleset("r")}));
   set_pressure("/a", "0.00");
-  EXPECT_THAT(reader.read(at(1), plan).deferred, ElementsAre("r"));
+  EXPECT_THAT(reader.read_planned(at(1), plan).deferred, ElementsAre("r"));
   set_pressure("/a", "60.01");
-  EXPECT_THAT(reader.read(at(6), plan).deferred, ElementsAre("r"));
-  EXPECT_THAT(reader.read(at(7), plan).deferred, IsEmpty());
+  EXPECT_THAT(reader.read_planned(at(6), plan).deferred, ElementsAre("r"));
+  EXPECT_THAT(reader.read_planned(at(7), plan).deferred, IsEmpty());
 }
 
 // A chain may wait for a hook, or for a second reading of its candidates.
@@ -125,12 +125,12 @@ TEST_F(RuleGateReaderTest, ARulesetIsReadForAMinuteAfterItsGateShut) {
   RuleSampleReader reader(tree_, files_ / "proc");
   const SharedValue<rulesets::ReadingPlan> plan(rulesets::reading_plan({ruleset("r")}));
   set_pressure("/a", "60.01");
-  EXPECT_NE(reader.read(at(1), plan).find("/a/x"), nullptr);
+  EXPECT_NE(reader.read_planned(at(1), plan).find("/a/x"), nullptr);
   set_pressure("/a", "0.00");
-  const auto read = reader.read(at(60), plan);
+  const auto read = reader.read_planned(at(60), plan);
   EXPECT_NE(read.find("/a/x"), nullptr);
   EXPECT_THAT(read.deferred, IsEmpty());
-  EXPECT_THAT(reader.read(at(61), plan).deferred, ElementsAre("r"));
+  EXPECT_THAT(reader.read_planned(at(61), plan).deferred, ElementsAre("r"));
 }
 
 TEST_F(RuleGateReaderTest, AShortNodeOpensTheGateOfItsMemory) {
@@ -140,11 +140,11 @@ TEST_F(RuleGateReaderTest, AShortNodeOpensTheGateOfItsMemory) {
   ruleset.groups = {{"g", {{"available", available}}}};
   RuleSampleReader reader(tree_, files_ / "proc");
   const SharedValue<rulesets::ReadingPlan> at_it(rulesets::reading_plan({ruleset}));
-  EXPECT_THAT(reader.read(at(1), at_it).deferred, ElementsAre("r"));
+  EXPECT_THAT(reader.read_planned(at(1), at_it).deferred, ElementsAre("r"));
   available.threshold.value += 1;
   ruleset.groups = {{"g", {{"available", available}}}};
   const SharedValue<rulesets::ReadingPlan> above(rulesets::reading_plan({ruleset}));
-  EXPECT_THAT(reader.read(at(2), above).deferred, IsEmpty());
+  EXPECT_THAT(reader.read_planned(at(2), above).deferred, IsEmpty());
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ Result<std::unique_ptr<RuleSamplerThread>> RuleSamplerThread::create(const kerne
 // The loop frees what this thread allocated; see TreeScannerThread::refresh().
 void RuleSamplerThread::read() {
   kernel::use_service_priority();
-  sample_.observation = reader_.read(clock_.now(), sample_.needs);
+  sample_.observation = reader_.read_planned(clock_.now(), sample_.needs);
 }
 
 Result<void> RuleSamplerThread::prepare(const Config& config) {

@@ -427,8 +427,8 @@ rulesets::RuleObservation RuleSampleReader::read(MonotonicTime now,
   return observation;
 }
 
-rulesets::RuleObservation RuleSampleReader::read(MonotonicTime now,
-                                                 const SharedValue<rulesets::ReadingPlan>& plan) {
+rulesets::RuleObservation RuleSampleReader::read_planned(
+    MonotonicTime now, const SharedValue<rulesets::ReadingPlan>& plan) {
   if (plan != plan_) {
     plan_ = plan;
     gates_.forget();

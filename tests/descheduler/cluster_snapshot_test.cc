@@ -107,6 +107,48 @@ TEST(ClusterSnapshot, ReadsPrometheusVectors) {
               HasSubstr("expected query results to be of type \"vector\", got \"matrix\""));
 }
 
+// As metrics-server answers: objects of a list without their kind, cpu in n or u, memory in Ki or,
+// of its adapters, in any other form of a quantity.
+TEST(ClusterSnapshot, ReadsMetricsInEveryFormOfAQuantity) {
+  const std::pair<const char*, std::int64_t> memories[] = {{R"("5242880Ki")", 5'368'709'120},
+                                                           {R"("5120Mi")", 5'368'709'120},
+                                                           {R"("5Gi")", 5'368'709'120},
+                                                           {R"("5368709120")", 5'368'709'120},
+                                                           {"5368709120", 5'368'709'120},
+                                                           {R"("5G")", 5'000'000'000},
+                                                           {R"("5M")", 5'000'000},
+                                                           {R"("5k")", 5'000},
+                                                           {R"("5e9")", 5'000'000'000},
+                                                           {R"("5368709120000m")", 5'368'709'120},
+                                                           {R"("0")", 0},
+                                                           {"0", 0}};
+  for (const auto& [text, bytes] : memories) {
+    SCOPED_TRACE(text);
+    const std::string usage =
+        R"("usage": {"cpu": "141592653n", "memory": )" + std::string(text) + "}";
+    const rebalance::Snapshot snapshot =
+        read({R"({"kind": "NodeMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {},
+             "items": [{"metadata": {"name": "n1"}, "timestamp": "2026-01-01T12:00:00Z",
+                        "window": "20.055s", )" +
+                  usage + "}]}",
+              R"({"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {},
+             "items": [{"metadata": {"name": "web", "namespace": "shop"},
+                        "containers": [{"name": "a", )" +
+                  usage + R"(}, {"name": "b", "usage": {"cpu": "250000u", "memory": "1Ki"}}]}]})"});
+    ASSERT_THAT(snapshot.node_metrics, SizeIs(1));
+    ASSERT_THAT(snapshot.pod_metrics, SizeIs(1));
+    const rebalance::Amounts& node = snapshot.node_metrics[0].usage;
+    EXPECT_EQ(node.of("cpu"), rebalance::Nanos{141'592'653});
+    EXPECT_EQ(rebalance::counted("memory", node.of("memory")), bytes);
+    const rebalance::Amounts& pod = snapshot.pod_metrics[0].usage;
+    EXPECT_EQ(pod.of("cpu"), rebalance::Nanos{391'592'653});
+    EXPECT_EQ(rebalance::counted("memory", pod.of("memory")), bytes + 1024);
+  }
+  EXPECT_THAT(problem(R"({"kind": "NodeMetrics", "metadata": {"name": "n"},
+                          "usage": {"cpu": "1", "memory": "5KiB"}})"),
+              HasSubstr("5KiB"));
+}
+
 TEST(ClusterSnapshot, ReadsWhenAPodWasDeleted) {
   const auto pod = [](const std::string& name, const std::string& metadata) {
     return R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "a", "name": ")" +

@@ -176,6 +176,32 @@ TEST(RebalanceCommand, NeedsFilesOrACluster) {
               HasSubstr("--descheduling-interval"));
 }
 
+// The service account of the pod, as if the option were not given.
+TEST(RebalanceCommand, AnEmptyKubeconfigIsNone) {
+  const TempTree tree = files();
+  const auto errors_of = [&tree](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"rebalance", "--policy-config-file", tree / "policy.yaml"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ran ran = run_forestall(arguments);
+    EXPECT_EQ(ran.exit_code, 2);
+    return ran.errors;
+  };
+  const char* const no_pod = "not in a pod of a cluster (KUBERNETES_SERVICE_HOST is not set)";
+  EXPECT_THAT(errors_of({"--kubeconfig="}), HasSubstr(no_pod));
+  EXPECT_THAT(errors_of({"--kubeconfig=", "--dry-run"}), HasSubstr(no_pod));
+  EXPECT_THAT(errors_of({"--kubeconfig", "", "--dry-run"}), HasSubstr(no_pod));
+  EXPECT_THAT(errors_of({"--client-connection-kubeconfig=", "--feature-gates=", "--v="}),
+              HasSubstr(no_pod));
+  EXPECT_THAT(errors_of({"--kubeconfig=a", "--kubeconfig="}), HasSubstr(no_pod))
+      << "the last one counts";
+  EXPECT_THAT(errors_of({"--kubeconfig=", "--context=c"}), HasSubstr("use --kubeconfig FILE"));
+  for (const std::string option : {"--descheduling-interval", "--leader-elect-retry-period",
+                                   "--leader-elect-resource-name", "--bind-address"}) {
+    EXPECT_THAT(errors_of({option + "=", "--dry-run"}),
+                AllOf(HasSubstr(option), HasSubstr("must not be empty")));
+  }
+}
+
 TEST(RebalanceCommand, AcceptsTheArgumentsOfTheDeschedulersDeployment) {
   const TempTree tree = files();
   const auto run_with = [&tree](const std::vector<std::string>& more) {

@@ -68,7 +68,7 @@ std::optional<int> parse_command_line(const std::vector<std::string>& given, Com
   app.add_subcommand(kHelpAlias, "Show the help of a subcommand: forestall help rank")
       ->group(kHelpGroup);
   try {
-    app.parse(reversed(with_quoted_values(*app.get_subcommand("rebalance"), arguments)));
+    app.parse(reversed(with_empty_values(*app.get_subcommand("rebalance"), arguments)));
   } catch (const CLI::ParseError& failure) {
     return app.exit(failure) == 0 ? kExitOk : kExitUsage;
   }

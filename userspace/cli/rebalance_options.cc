@@ -131,6 +131,10 @@ void describe_ineffective(CLI::App& command, RebalanceRunOptions& run, CLI::Opti
       ->excludes(files);
 }
 
+std::string refuse_empty(const std::string& value) {
+  return value.empty() ? "must not be empty" : "";
+}
+
 void describe_server(CLI::App& command, RebalanceRunOptions& run, CLI::Option* files) {
   constexpr std::uint64_t kPortMax = 65535;
   const auto add = [&](const char* name, auto& value, const char* form, const char* help) {
@@ -144,7 +148,8 @@ void describe_server(CLI::App& command, RebalanceRunOptions& run, CLI::Option* f
       "--kubeconfig none)")
       ->check(CLI::Range(std::uint64_t{0}, kPortMax));
   add("--bind-address", run.bind_address, "ADDRESS",
-      "IP address of that port (default: 0.0.0.0, all)");
+      "IP address of that port (default: 0.0.0.0, all)")
+      ->check(refuse_empty);
   CLI::Option* const certificate =
       add("--tls-cert-file", run.certificate, "FILE",
           "Certificate of that port, PEM, with its chain; read again when it changes (default: one "
@@ -199,22 +204,28 @@ void describe_run(CLI::App& command, RebalanceRunOptions& run, CLI::Option* file
       "the service account, else of the kubeconfig)")
       ->check(CLI::ExistingFile);
   add("--descheduling-interval", run.interval, "DURATION",
-      "From the begin of a plan to that of the next (default: 0, one plan)");
+      "From the begin of a plan to that of the next (default: 0, one plan)")
+      ->check(refuse_empty);
   // What it needs depends on its value. Its options may be given without it, as the descheduler's.
   as_go_flag(command.add_flag("--leader-elect", run.leader_elect,
                               "Evict only while this process holds a Lease; ignored in a dry run"))
       ->group(kClusterGroup)
       ->excludes(files);
   add("--leader-elect-lease-duration", run.lease_duration, "DURATION",
-      "How long other processes wait after the last renewal (default: 137s)");
+      "How long other processes wait after the last renewal (default: 137s)")
+      ->check(refuse_empty);
   add("--leader-elect-renew-deadline", run.renew_deadline, "DURATION",
-      "How long the leader evicts after its last renewal (default: 107s)");
+      "How long the leader evicts after its last renewal (default: 107s)")
+      ->check(refuse_empty);
   add("--leader-elect-retry-period", run.retry_period, "DURATION",
-      "Between two attempts to renew or to acquire (default: 26s)");
+      "Between two attempts to renew or to acquire (default: 26s)")
+      ->check(refuse_empty);
   add("--leader-elect-resource-name", run.lease_name, "NAME",
-      "Name of the Lease (default: descheduler)");
+      "Name of the Lease (default: descheduler)")
+      ->check(refuse_empty);
   add("--leader-elect-resource-namespace", run.lease_namespace, "NAMESPACE",
-      "Namespace of the Lease (default: kube-system)");
+      "Namespace of the Lease (default: kube-system)")
+      ->check(refuse_empty);
 }
 
 // As pflag: the last one counts. Lists and maps are joined.
@@ -279,19 +290,26 @@ void describe_rebalance(CLI::App& command, CommandLine& line) {
   describe_simulate(simulate, options.simulate);
 }
 
-std::vector<std::string> with_quoted_values(const CLI::App& command,
-                                            std::vector<std::string> arguments) {
+std::vector<std::string> with_empty_values(const CLI::App& command,
+                                           std::vector<std::string> arguments) {
   if (arguments.empty() || arguments.front() != command.get_name()) return arguments;
+  std::vector<std::string> accepted;
   for (std::string& each : arguments) {
     const std::size_t equals = each.find('=');
-    if (equals == std::string::npos) continue;
-    const CLI::Option* const option = command.get_option_no_throw(each.substr(0, equals));
-    const std::string value = each.substr(equals + 1);
-    const bool is_flag = option != nullptr && option->get_items_expected_max() == 0;
-    if (!is_flag || (!value.empty() && value != "{}")) continue;
-    each.replace(equals + 1, std::string::npos, '"' + value + '"');
+    const std::string name = each.substr(0, equals);
+    const CLI::Option* const option =
+        equals == std::string::npos ? nullptr : command.get_option_no_throw(name);
+    const std::string value = option == nullptr ? "" : each.substr(equals + 1);
+    const int values = option == nullptr ? -1 : option->get_items_expected_max();
+    if (values == 0 && (value.empty() || value == "{}")) {
+      accepted.push_back(name + "=\"" + value + '"');
+    } else if (values == 1 && value.empty()) {
+      accepted.insert(accepted.end(), {name, ""});
+    } else {
+      accepted.push_back(std::move(each));
+    }
   }
-  return arguments;
+  return accepted;
 }
 
 void describe_policy_check(CLI::App& command, RebalanceOptions& options) {

@@ -68,10 +68,12 @@ struct RebalanceOptions {
 };
 
 void describe_rebalance(CLI::App& command, CommandLine& line);
-// CLI11 takes a flag with an empty value, or with {}, as one without a value. Where the arguments
-// are those of `rebalance`, such a value is quoted, so that the flag's check refuses it as Go does.
-[[nodiscard]] std::vector<std::string> with_quoted_values(const CLI::App& command,
-                                                          std::vector<std::string> arguments);
+// CLI11 takes `--flag=` and `--flag={}` as a flag without a value, and the argument after
+// `--option=` as the option's value. Where the arguments are those of `rebalance`, the value of
+// such a flag is quoted, so that its check refuses it as Go does, and that of an option is the
+// empty text.
+[[nodiscard]] std::vector<std::string> with_empty_values(const CLI::App& command,
+                                                         std::vector<std::string> arguments);
 // The options that `check-config` has for a DeschedulerPolicy.
 void describe_policy_check(CLI::App& command, RebalanceOptions& options);
 

@@ -78,6 +78,9 @@ int run_rebalance(const cli::CommandLine& line) {
   if (line.options.output == cli::OutputFormat::json) {
     return fail("-o json prints a plan from files; use --cluster FILE", cli::kExitUsage);
   }
+  if (given.kubeconfig.empty() && !given.context.empty()) {
+    return fail("--context is one of a kubeconfig; use --kubeconfig FILE", cli::kExitUsage);
+  }
   if (given.kubeconfig.empty() && variable("KUBERNETES_SERVICE_HOST").empty()) {
     return fail(
         "not in a pod of a cluster (KUBERNETES_SERVICE_HOST is not set); use --kubeconfig FILE, or "

@@ -160,6 +160,44 @@ TEST_F(GuardTest, ItsClocksEndWithTheLastList) {
   EXPECT_FALSE(guard_->armed());
 }
 
+TEST_F(GuardTest, AnExpiredListIsNotInForce) {
+  const std::string calm = scratch_.child("calm");
+  const Hog hog(scratch_, calm, kCalm);
+  GuardList late = list({approve(hog, calm, 0)});
+  late.expires = SystemClock().now();
+  arm(late);
+  EXPECT_TRUE(guard_->armed());
+  EXPECT_FALSE(guard_->in_force(late.expires));
+  late.expires += kPatience;
+  arm(late);
+  EXPECT_TRUE(guard_->in_force(late.expires - Duration{1}));
+  guard_->disarm();
+  EXPECT_FALSE(guard_->in_force(late.expires - Duration{1}));
+}
+
+// The other would be killed for memory that the first one has just released.
+TEST_F(GuardTest, AListThatWasBegunBeforeAReportIsNotPublished) {
+  const std::string leaking = scratch_.child("leaking");
+  const std::string calm = scratch_.child("calm");
+  Hog hog(scratch_, leaking, kCalm);
+  Hog other(scratch_, calm, kCalm);
+  GuardList begun = list({approve(other, calm, 0)});
+  begun.reports_read = guard_->reports_read();
+  arm(list({approve(hog, leaking, 0)}));
+  hog.leak(kLine, mib(16));
+  expect_killed(hog);
+  ASSERT_EQ(wait_reported(ABI_GUARD_KILLED, 1).size(), 1U);
+  arm(begun);
+  other.grow(kLine);
+  ASSERT_TRUE(other.wait_grown());
+  settle();
+  EXPECT_TRUE(other.alive());
+  begun.reports_read = guard_->reports_read();
+  arm(begun);
+  other.leak(mib(1), mib(16));
+  expect_killed(other);
+}
+
 TEST_F(GuardTest, ADisarmedGuardDoesNotFire) {
   const std::string leaking = scratch_.child("leaking");
   Hog hog(scratch_, leaking, kCalm);

@@ -66,6 +66,11 @@ bool same_kills(const std::vector<KillProgress>& a, const std::vector<KillProgre
   });
 }
 
+// Not their states, which change faster than lists are made.
+bool same_victims(const std::vector<KillProgress>& a, const std::vector<KillProgress>& b) {
+  return std::ranges::equal(a, b, {}, &KillProgress::cgroup, &KillProgress::cgroup);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<GuardController>> GuardController::create(const GuardParts& parts) {
@@ -126,7 +131,7 @@ void GuardController::evaluated(const Config& config, Record& record,
   // There is a list, or nothing to make one for. In the warning zone the list of the zone is to
   // come (due_), without a standing one.
   const bool needs_list = due_ || standing_.has_subject();
-  follow(!on || parts_.guard.armed() || !needs_list, now);
+  follow(!on || parts_.guard.in_force(now) || !needs_list, now);
 }
 
 bool GuardController::store_refused() const {
@@ -207,6 +212,7 @@ bool GuardController::take_over(MonotonicTime now) {
 
 bool GuardController::claim() {
   const MonotonicTime now = parts_.clock.now();
+  drop_preparation();
   return take_over(now) && !parts_.guard.awaits_release(now) && standing_.claim();
 }
 
@@ -269,7 +275,7 @@ void GuardController::refresh(const Config& config, Record& record, const Victim
                               const GrowthWatch& growth, MonotonicTime now) {
   const bool first = !std::exchange(due_, now + kRefresh).has_value();
   // Lists under way are finished, however often others fall due meanwhile.
-  if (regular_.working() && same_kills(kills_, record.observation.kills)) {
+  if (regular_.working() && same_victims(kills_, record.observation.kills)) {
     again_ = true;
     return;
   }
@@ -278,8 +284,9 @@ void GuardController::refresh(const Config& config, Record& record, const Victim
   // Before anything that takes time: the headroom is that of the evaluation, and memory fills
   // meanwhile.
   const auto node = parts_.guard.usage(CgroupId{});
-  RegularListSource source{shared(config), never_kill_, without_workloads(record), {}, now,
+  RegularListSource source{shared(config), never_kill_, without_workloads(record), {}, 0, now,
                            nullptr};
+  source.reports_read = parts_.guard.reports_read();
   if (node.ok()) source.node_usage = node->usage;
   Observation& observation = source.record.observation;
   source.samples = samples_for(config, victim_cache, now, observation);
@@ -318,6 +325,10 @@ void GuardController::take_lists() {
 
 void GuardController::publish(RegularListJob& made) {
   const MonotonicTime now = parts_.clock.now();
+  if (report_late(now >= made.expires())) {
+    drop_preparation();
+    return;
+  }
   thread_->destroy(std::make_shared<const std::map<CgroupId, Listed>>(std::move(former_)));
   former_ = std::exchange(listed_, std::move(made.listed));
   former_made_from_ = std::exchange(made_from_, std::move(made.record()));
@@ -325,7 +336,24 @@ void GuardController::publish(RegularListJob& made) {
   // Lists that were not logged last time have waited for a clock long enough.
   report_armed(now, report_due_.has_value());
   if (std::exchange(again_, false)) due_ = now;
-  if (parts_.guard.armed()) follow(/*ready=*/true, now);
+  if (parts_.guard.in_force(now)) follow(/*ready=*/true, now);
+}
+
+// Lists under way are void; others are due at once if there were any.
+void GuardController::drop_preparation() {
+  regular_.cancel();
+  again_ = false;
+  ranked();
+}
+
+// Logs the first of several lists in a row that were late.
+bool GuardController::report_late(bool late) {
+  if (std::exchange(reported_late_, late) == late || !late) return late;
+  parts_.log.write(exports::LogLevel::warning,
+                   exports::LogLine("guard")
+                       .field("problem", "lists expired before they were made")
+                       .field("expiry", RegularListJob::kExpiry));
+  return late;
 }
 
 // Logs a problem when it changes.
@@ -372,12 +400,14 @@ void GuardController::report_armed(MonotonicTime now, bool waited) {
   armed_.clear();
 }
 
-// Samples taken before a kill still count its victim.
+// Samples taken before a kill still count its victim. Kills of the guard are not in the observation
+// while their request is missing or their completion waits.
 VictimCache::SharedSamples GuardController::samples_for(const Config& config,
                                                         const VictimCache& victim_cache,
                                                         MonotonicTime now,
-                                                        const Observation& observation) {
+                                                        const Observation& observation) const {
   if (!observation.kills.empty()) return nullptr;
+  if (reported_at_ && victim_cache.sampled_at() <= *reported_at_) return nullptr;
   return victim_cache.samples_for(policy::guard_subjects(config, observation), now);
 }
 
@@ -528,6 +558,7 @@ std::optional<KillRequest> GuardController::former_request_of(const Config& conf
 std::vector<KillRequest> GuardController::take_kills(const Config& config) {
   std::vector<KillRequest> kills;
   bool stood = false;
+  const std::uint64_t reports_before = parts_.guard.reports_read();
   const auto take = [&](const abi_guard_report& found, const auto& request_for) {
     if (found.kind != ABI_GUARD_KILLED) return;
     const auto same = std::ranges::find_if(kills, [&](const KillRequest& kill) {
@@ -556,6 +587,10 @@ std::vector<KillRequest> GuardController::take_kills(const Config& config) {
         take(found, [&](const abi_guard_report& each) { return former_request_of(config, each); });
       });
   ranked();  // the lists were made without these kills
+  if (parts_.guard.reports_read() != reports_before) {
+    drop_preparation();
+    reported_at_ = parts_.clock.now();
+  }
   if (stood) standing_.withdraw();
   return kills;
 }

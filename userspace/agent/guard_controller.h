@@ -14,7 +14,8 @@
 // pre-ranked list, and after kills, which its samples do not show yet.
 //
 // A thread ranks and approves (regular_guard.h). Until it is done the lists before stay in force,
-// as long as they have not expired.
+// as long as they have not expired. Lists that were begun before a report or a kill are dropped:
+// they could kill a second workload for memory that the first one is releasing.
 //
 // After a kill by the guard the ladder takes over: it kills processes that were not listed or were
 // forked since, and calls process_mrelease. Record, outcome and credit are those of any other kill.
@@ -140,11 +141,13 @@ class GuardController final : public LoopGuard {
   [[nodiscard]] bool take_over(MonotonicTime now);
   void refresh(const Config& config, Record& record, const VictimCache& victim_cache,
                const GrowthWatch& growth, MonotonicTime now);
-  [[nodiscard]] static VictimCache::SharedSamples samples_for(const Config& config,
-                                                              const VictimCache& victim_cache,
-                                                              MonotonicTime now,
-                                                              const Observation& observation);
+  [[nodiscard]] VictimCache::SharedSamples samples_for(const Config& config,
+                                                       const VictimCache& victim_cache,
+                                                       MonotonicTime now,
+                                                       const Observation& observation) const;
   void publish(RegularListJob& made);
+  void drop_preparation();
+  [[nodiscard]] bool report_late(bool late);
   void arm(const std::vector<kernel::GuardList>& lists);
   void report_clock_problem();
   void report_armed(MonotonicTime now, bool waited);
@@ -180,13 +183,15 @@ class GuardController final : public LoopGuard {
   std::optional<MonotonicTime> former_ended_;
   std::optional<MonotonicTime> take_over_due_;
   std::optional<MonotonicTime> due_;
-  std::vector<KillProgress> kills_;          // when the lists were begun
-  bool again_ = false;                       // other lists are due once these are made
-  std::map<CgroupId, Listed> listed_;        // by subject
-  std::vector<CgroupId> armed_;              // subjects whose list is still to be logged
-  std::optional<MonotonicTime> report_due_;  // when report_armed() tries again
-  std::size_t reported_unarmed_ = 0;         // lists that could not be armed, as logged last
-  std::string reported_clock_problem_;       // as logged last
+  std::vector<KillProgress> kills_;           // when the lists were begun
+  bool again_ = false;                        // other lists are due once these are made
+  bool reported_late_ = false;                // that lists expired before they were made
+  std::optional<MonotonicTime> reported_at_;  // the last report of a crossing or a kill
+  std::map<CgroupId, Listed> listed_;         // by subject
+  std::vector<CgroupId> armed_;               // subjects whose list is still to be logged
+  std::optional<MonotonicTime> report_due_;   // when report_armed() tries again
+  std::size_t reported_unarmed_ = 0;          // lists that could not be armed, as logged last
+  std::string reported_clock_problem_;        // as logged last
   std::map<CgroupId, std::int32_t> reported_first_;  // by subject: the first victim, as logged last
   Record made_from_;                                 // the evaluation that the lists were made from
   // The same of the lists before: one may have fired while these were made.

@@ -33,7 +33,8 @@ void RegularListJob::add(policy::GuardOrder order, GuardApproval& approval) {
   }
   list.victims = approve(order, approval);
   list.inactive_file = order.inactive_file;
-  list.expires = source_.at + kExpiry;
+  list.expires = expires();
+  list.reports_read = source_.reports_read;
   Listed& kept = listed[order.cgroup];
   kept = {std::move(order), list.victims};
   if (list.victims.empty() || !line) return;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,6 +29,7 @@ struct RegularListSource {
   std::shared_ptr<const actuators::NeverKill> never_kill;
   Record record;  // the evaluation; without `samples` its workloads are those to rank
   std::optional<Bytes> node_usage;  // as the programs count it, at the evaluation
+  std::uint64_t reports_read = 0;   // GuardPrograms::reports_read() then
   MonotonicTime at;
   std::shared_ptr<const std::vector<WorkloadSample>> samples;  // to rank
 };
@@ -54,6 +56,8 @@ class RegularListJob final : public GuardListJob {
   std::vector<kernel::GuardList> lists;
   // The evaluation, without workloads.
   [[nodiscard]] Record& record() { return source_.record; }
+  // When its lists expire.
+  [[nodiscard]] MonotonicTime expires() const { return source_.at + kExpiry; }
 
  protected:
   void run() override;

@@ -232,6 +232,8 @@ void GuardPrograms::Loaded::publish(const GuardList& list, std::size_t slot) {
   Slot& mine = slots_[slot];
   // The slot fired and drain() has not reported it yet, so this list was made without that report.
   if (mapped_->firings(slot) != mine.firings_read) return;
+  if (list.reports_read && *list.reports_read != reports_read_) return;
+  mine.expires = list.expires;
   if (list.victims.empty()) return mapped_->withdraw(slot);
   abi_guard_list fresh{};
   fresh.generation = ++mine.generation;
@@ -296,6 +298,7 @@ Result<void> GuardPrograms::Loaded::stand(const StandingGuardList& list) {
   fresh.workload_count =
       static_cast<__u32>(std::min<std::size_t>(list.workloads.size(), ABI_STANDING_WORKLOADS));
   mapped_->publish(fresh, list);
+  mine.expires = list.expires;
   standing_until_ = list.expires;
   note_expiry();
   hold.refresh(SystemClock().now());
@@ -368,9 +371,21 @@ bool GuardPrograms::Loaded::armed() const {
   return false;
 }
 
+bool GuardPrograms::Loaded::in_force(MonotonicTime now) const {
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+    if (mapped_->published(slot) && now < slots_[slot].expires) return true;
+  }
+  return false;
+}
+
 // ---- reports ----
 
+void GuardPrograms::Loaded::count(const abi_guard_report& report) {
+  if (report.kind == ABI_GUARD_CROSSED || report.kind == ABI_GUARD_KILLED) ++reports_read_;
+}
+
 void GuardPrograms::Loaded::note(const abi_guard_report& report) {
+  count(report);
   if (report.kind == ABI_GUARD_CROSSED) {
     if (report.slot < slots_.size()) slots_[report.slot].firings_read = report.firings;
   }
@@ -379,6 +394,7 @@ void GuardPrograms::Loaded::note(const abi_guard_report& report) {
 
 // A report without a victim is of a line that was reached, and of no counted crossing.
 void GuardPrograms::Loaded::note_former(const abi_guard_report& report) {
+  count(report);
   if (report.kind == ABI_GUARD_CROSSED) {
     succession.note_report(from_ns(static_cast<std::int64_t>(report.crossed_ns)));
   }
@@ -397,6 +413,7 @@ void GuardPrograms::Loaded::drain(const Visit& visit, const Visit& visit_former)
   if (dropped == dropped_) return;
   // The report of a crossing may be lost; its slot must not stay spent.
   dropped_ = dropped;
+  ++reports_read_;
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
     slots_[slot].firings_read = std::max(slots_[slot].firings_read, firings[slot]);
   }

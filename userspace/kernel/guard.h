@@ -33,6 +33,10 @@ struct GuardList {
   Bytes line;
   Bytes inactive_file;  // the subject's now; used if the subtree is too large to add up
   MonotonicTime expires;
+  // GuardPrograms::reports_read() before its workloads were sampled. If it has changed when the
+  // list is armed, the list may count a victim of that time and is not published. Nullopt: the list
+  // was made since the last drain().
+  std::optional<std::uint64_t> reports_read = std::nullopt;
   // Groups in order. Only the first ABI_GUARD_VICTIMS are used.
   std::vector<abi_guard_victim> victims;
 };
@@ -136,8 +140,10 @@ class GuardPrograms {
   void end_waits();
   // Whether the standing list has fired since the last drain(), also if it was withdrawn since.
   [[nodiscard]] bool standing_has_fired() const;
-  // Whether any list is in force, expired or not.
+  // Whether any list is published, expired or not.
   [[nodiscard]] bool armed() const;
+  // Whether any list is published that has not expired.
+  [[nodiscard]] bool in_force(MonotonicTime now) const;
 
   // Whether a store keeps it after its process.
   [[nodiscard]] bool outlives_process() const;
@@ -172,6 +178,9 @@ class GuardPrograms {
   // `visit_former`.
   [[nodiscard]] int fd() const;
   void drain(const Visit& visit, const Visit& visit_former = {});
+  // Changes when drain() reads a report of a crossing or a kill, of this guard or a former one, or
+  // finds one lost.
+  [[nodiscard]] std::uint64_t reports_read() const;
 
   // Runs one round of the programs in this thread: pending signals are sent. For tests.
   [[nodiscard]] Result<void> evaluate();

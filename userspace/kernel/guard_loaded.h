@@ -47,6 +47,8 @@ class GuardPrograms::Loaded {
   [[nodiscard]] std::optional<std::size_t> slot_of(CgroupId subject) const;
   [[nodiscard]] std::uint32_t running_clocks() const;
   [[nodiscard]] bool armed() const;
+  [[nodiscard]] bool in_force(MonotonicTime now) const;
+  [[nodiscard]] std::uint64_t reports_read() const { return reports_read_; }
   [[nodiscard]] const std::optional<Error>& clock_problem() const { return clock_problem_; }
 
   GuardSkeleton skeleton;
@@ -61,6 +63,7 @@ class GuardPrograms::Loaded {
     std::optional<CgroupId> subject;
     std::uint64_t generation = 0;  // of the last list
     std::uint64_t firings_read = 0;
+    MonotonicTime expires = {};  // of the last list
   };
 
   Result<void> attach();
@@ -78,6 +81,7 @@ class GuardPrograms::Loaded {
   void note_expiry();
   void note(const abi_guard_report& report);
   void note_former(const abi_guard_report& report);
+  void count(const abi_guard_report& report);
   [[nodiscard]] bool runs(std::size_t cpu) const;
   void start_clocks();
   void visit_cpus(bool every_clock);
@@ -89,6 +93,7 @@ class GuardPrograms::Loaded {
   std::map<std::uint64_t, __u32> protected_;  // as in the BPF map
   std::optional<MappedLists> mapped_;
   std::uint64_t dropped_ = 0;  // dropped reports that drain() has handled
+  std::uint64_t reports_read_ = 0;
   const Visit* visit_ = nullptr;
   const Visit* visit_former_ = nullptr;
   // For the starter: the running clocks too, which may be at the long pace of the standing list.

@@ -107,6 +107,14 @@ bool GuardPrograms::armed() const {
   return loaded_->armed();
 }
 
+bool GuardPrograms::in_force(MonotonicTime now) const {
+  return loaded_->in_force(now);
+}
+
+std::uint64_t GuardPrograms::reports_read() const {
+  return loaded_->reports_read();
+}
+
 int GuardPrograms::fd() const {
   return ring_buffer__epoll_fd(loaded_->ring.get());
 }

@@ -68,6 +68,15 @@ TEST(UseRealTime, ForcedOffFallsBackToNice) {
   });
 }
 
+// A thread of real-time priority would keep a loop without it off its CPU.
+TEST(UseRealTime, ForcedOffHoldsForServiceThreads) {
+  expect_in_child([] {
+    static_cast<void>(use_real_time(only(Feature::sched_fifo)));
+    use_service_priority();
+    return (sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_OTHER;
+  });
+}
+
 TEST(UseRealTime, NiceIsNotInheritedByChildren) {
   expect_in_child([] {
     static_cast<void>(use_real_time(only(Feature::sched_fifo)));

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <string>
@@ -26,6 +27,9 @@ namespace forestall::kernel {
 namespace {
 
 constexpr int kHighestNice = -20;
+
+// The operator has disabled it: no thread may then run before the loop.
+std::atomic<bool> real_time_is_off = false;
 constexpr const char* kAdjFile = "/proc/self/oom_score_adj";
 
 std::string words(int code) {
@@ -68,7 +72,8 @@ std::string current_adj() {
 
 FeatureReport use_real_time(const FeatureSet& disabled) {
   const Feature feature = Feature::sched_fifo;
-  if (has(disabled, feature)) {
+  real_time_is_off = has(disabled, feature);
+  if (real_time_is_off) {
     FeatureReport report = forced_off(feature);
     report.evidence += "; " + nice_instead();
     return report;
@@ -95,7 +100,7 @@ void try_real_time(int priority) {
 }  // namespace
 
 void use_service_priority() {
-  try_real_time(1);
+  if (!real_time_is_off) try_real_time(1);
 }
 
 void use_ordinary_priority() {

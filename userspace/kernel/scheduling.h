@@ -20,10 +20,10 @@ inline constexpr int kRealTimePriority = 50;  // above ordinary work, below the 
 // thread inherits it. Replacement: nice -20, or nothing. Call from the loop's thread.
 [[nodiscard]] FeatureReport use_real_time(const FeatureSet& disabled);
 
-// Sets the calling thread to SCHED_FIFO 1 if permitted: for threads that do blocking work for the
-// loop (the log, arming of eventfds). They hold a mutex that the loop shares for a few
-// instructions. At ordinary priority a thread that is preempted there delays the loop (measured on
-// a busy host: 120 ms, and the kernel's OOM killer acted first).
+// Sets the calling thread to SCHED_FIFO 1 if permitted and not disabled by use_real_time(): for
+// threads that do blocking work for the loop (the log, arming of eventfds). They hold a mutex that
+// the loop shares for a few instructions. At ordinary priority a thread that is preempted there
+// delays the loop (measured on a busy host: 120 ms, and the kernel's OOM killer acted first).
 void use_service_priority();
 
 // Sets the calling thread to SCHED_OTHER: for threads that wait for reclaim or other programs. A

@@ -76,8 +76,9 @@ TEST(ReadingPlan, DetectorsThatDoNotFitAreAlwaysRead) {
                                     kill_in_pod(KillBy::pressure))})[0]
         .always;
   };
-  EXPECT_THAT(always(pressure_of_pod(60, 30), 34), IsEmpty());
-  EXPECT_THAT(always(pressure_of_pod(60, 30), 35), SizeIs(2)) << "without the kill";
+  EXPECT_THAT(always(pressure_of_pod(60, 30), 33), IsEmpty());
+  EXPECT_THAT(always(pressure_of_pod(60, 30), 34), SizeIs(2)) << "without the kill";
+  EXPECT_THAT(always(pressure_of_pod(10, 0), 0), SizeIs(2)) << "growth needs two readings";
   EXPECT_THAT(always(pressure_of_pod(90, 20), 30), IsEmpty()) << "as systemd-oomd, 90 %";
   EXPECT_THAT(always(pressure_of_pod(60, 20), 30), SizeIs(2)) << "its default limit";
 }
@@ -133,9 +134,9 @@ TEST(ReadingPlan, AGateOpensAsLateAsItsLeadPermits) {
         gates_of({pressure, MemoryReclaim{kPod, duration}}, kill_in_pod(KillBy::pressure));
     return std::get<PressureGate>(gates.at(0)).open_above;
   };
-  EXPECT_EQ(opens_above(pressure_of_pod(60, 30), 28), 60);
-  EXPECT_EQ(opens_above(pressure_of_pod(60, 30), 34), 10) << "6 s: 10.98, and four more updates";
-  EXPECT_EQ(opens_above(pressure_of_pod(90, 20), 30), 59) << "12 s: 59.4, and seven";
+  EXPECT_EQ(opens_above(pressure_of_pod(60, 30), 27), 60);
+  EXPECT_EQ(opens_above(pressure_of_pod(60, 30), 33), 10) << "6 s: 10.98, and four more updates";
+  EXPECT_EQ(opens_above(pressure_of_pod(90, 20), 29), 59) << "12 s: 59.4, and seven";
 }
 
 TEST(ReadingPlan, AGateComparesItsAverage) {

@@ -33,8 +33,9 @@ struct MemoryOf {
   Memory operator()(const MemoryAbove& each) const {
     return std::max<std::int64_t>(each.duration, 0);
   }
+  // What grew within D seconds counts until just before D + 1.
   Memory operator()(const MemoryReclaim& each) const {
-    return std::max<std::int64_t>(each.duration, 0);
+    return std::max<std::int64_t>(each.duration, 0) + 1;
   }
   Memory operator()(const AvailableBelow& each) const { return each.duration; }
   Memory operator()(const RateAbove& each) const { return each.over; }

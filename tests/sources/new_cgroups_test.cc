@@ -94,6 +94,18 @@ TEST_F(NewCgroupsTest, MoreThanItNamesAreUnknown) {
   EXPECT_TRUE(new_cgroups_.created());
 }
 
+// Regression: a tenant that renamed one cgroup to and fro used up the names.
+TEST_F(NewCgroupsTest, OneThatComesAgainAndAgainIsNamedOnce) {
+  watch({"/a/*"});
+  for (int i = 0; i < 100; ++i) {
+    std::filesystem::rename(files_ / "cgroup/a/x", files_ / "cgroup/a/y");
+    std::filesystem::rename(files_ / "cgroup/a/y", files_ / "cgroup/a/x");
+  }
+  ASSERT_TRUE(new_cgroups_.created());
+  EXPECT_EQ(std::vector(new_cgroups_.created()->begin(), new_cgroups_.created()->end()),
+            (std::vector<std::string>{"/a/y", "/a/x"}));
+}
+
 // Otherwise a tenant that makes and removes cgroups uses up the watches of the agent's user.
 TEST(NewCgroups, RemovedDirectoriesLeaveNoWatches) {
   test::ScratchCgroup scratch;

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/parse.h"
-#include "policy/candidate_memory.h"
+#include "agent/unlisted_cgroups.h"
 
 namespace forestall::agent {
 namespace {
@@ -170,28 +169,8 @@ bool TreeRefresher::is_recent(MonotonicTime now) const {
 }
 
 bool TreeRefresher::allows(const Decision& decision) const {
-  const auto came = observer_.new_cgroups();
-  if (!came || !decision.driving) return false;
-  const auto path_of = [&](std::size_t candidate) -> const std::string& {
-    return decision.considered[candidate].sample.workload.path;
-  };
-  Bytes largest;
-  for (const Eviction& eviction : decision.evictions) {
-    const std::string& victim = path_of(eviction.candidate);
-    if (std::ranges::any_of(*came, [&](const std::string& path) {
-          return path_is_within(path, victim) || path_is_within(victim, path);
-        })) {
-      return false;
-    }
-    const auto used = decision.considered[eviction.candidate].sample.working_set();
-    largest = std::max(largest, used.value_or(Bytes{0}));
-  }
-  const Evidence& driving = decision.evidence[*decision.driving];
-  const Bytes used{driving.capacity - driving.available};
-  const auto known = policy::held_by(decision.considered, [](const Candidate& candidate) {
-    return candidate.sample.working_set().has_value();
-  });
-  return known && used - *known <= largest;
+  const UnlistedCgroups unlisted{observer_.new_cgroups(), observer_.pods_path()};
+  return unlisted_cannot_change(decision, unlisted, config_);
 }
 
 bool TreeRefresher::is_stale(MonotonicTime now) const {

@@ -74,9 +74,7 @@ class TreeRefresher {
   // Before all candidates are read for a kill. `urgent`: memory is short. False: the tree may lack
   // a new workload, so call allows() before the kill.
   [[nodiscard]] bool refresh_before_kill(bool urgent);
-  // Whether cgroups that are newer than the tree cannot change a kill for memory: none is at, above
-  // or in a victim, so no new workload dies with it. And less memory is outside of the considered
-  // workloads than the largest victim holds, so no new workload is larger.
+  // Whether cgroups that are newer than the tree cannot change the kill (unlisted_cgroups.h).
   [[nodiscard]] bool allows(const Decision& decision) const;
   // Before a list of the next victims is sampled.
   void refresh_if_stale(MonotonicTime now);

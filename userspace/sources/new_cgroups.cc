@@ -82,8 +82,10 @@ void NewCgroups::note(int watch, const char* name) {
     return ::fnmatch(each.second.part.c_str(), name, 0) == 0;
   });
   if (part == last) return;
+  std::string path = part->second.directory + "/" + name;
+  if (std::ranges::find(came_, path) != came_.end()) return;
   lost_ = lost_ || came_.size() >= kNamedMax;
-  if (!lost_) came_.push_back(part->second.directory + "/" + name);
+  if (!lost_) came_.push_back(std::move(path));
 }
 
 bool NewCgroups::any() {

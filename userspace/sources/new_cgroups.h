@@ -28,8 +28,8 @@ class NewCgroups {
   void watch(const kernel::CgroupTree& tree, std::span<const std::string> globs);
   // Whether such a cgroup may have been created since watch(), whether or not it still exists.
   [[nodiscard]] bool any();
-  // The paths of those that were created. Another one may be inside each. Nullopt: some are
-  // unknown, because not every directory is watched, or too many were created.
+  // The paths of those that were created, each once. Another one may be inside each. Nullopt: some
+  // are unknown, because not every directory is watched, or too many were created.
   [[nodiscard]] std::optional<std::span<const std::string>> created();
 
  private:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The memory of every cgroup of a subtree in one pass: usage, file pages by the LRU lists,
- * anonymous and shared memory, number of processes.
+ * anonymous and shared memory, number of processes. Or the processes of one cgroup.
  *
  * An iterator of cgroups would hold cgroup_mutex, which a mkdir in direct reclaim may hold for
  * long, and its output is limited to 32 KiB. So the pass runs as an iterator of a map, which holds
@@ -46,6 +46,14 @@ struct {
   __type(value, struct abi_memcg);
 } memcgs SEC(".maps");
 
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, ABI_LISTED_MAX);
+  __type(key, __u32);
+  __type(value, struct abi_listed);
+} listed SEC(".maps");
+
 /* Only its number of elements counts: one run of the pass for each. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -71,6 +79,12 @@ __s64 own_states[ABI_MEMCG_STATES];
 
 __u32 memcg_count;
 __u32 memcgs_state; /* enum abi_memcgs_state */
+
+/* kernfs id of a cgroup: the pass lists its processes, and those of its descendants, and reads no
+ * memory. 0: it reads memory. */
+__u64 list_of;
+__u32 listed_count;
+__u32 listed_all; /* no process of the cgroup is missing */
 
 /* ---- setup ---------------------------------------------------------------------------------- */
 
@@ -271,6 +285,21 @@ static __always_inline __u64 tasks_of_set(__u64 set, __u32 which) {
   return set + bpf_core_field_offset(struct css_set, dying_tasks);
 }
 
+static __always_inline void list_process(struct task_struct* task) {
+  __u32 key = listed_count;
+  struct abi_listed* to = bpf_map_lookup_elem(&listed, &key);
+
+  if (!to) {
+    listed_all = 0;
+    return;
+  }
+  to->start_ns = BPF_CORE_READ(task, start_boottime);
+  to->pid = BPF_CORE_READ(task, tgid);
+  to->threads = BPF_CORE_READ(task, signal, live.counter);
+  if (BPF_CORE_READ(task, flags) & PF_EXITING) to->threads++;
+  listed_count = key + 1;
+}
+
 /* css_task_iter_advance() with CSS_TASK_ITER_PROCS: leaders, and of those that exit the ones with
  * live threads. Which list has tasks that exit depends on the kernel. */
 static __always_inline void count_task(__u64 node) {
@@ -279,6 +308,7 @@ static __always_inline void count_task(__u64 node) {
   if (BPF_CORE_READ(task, group_leader) != task) return;
   if (BPF_CORE_READ(task, flags) & PF_EXITING && !BPF_CORE_READ(task, signal, live.counter)) return;
   counting.processes++;
+  if (list_of) list_process(task);
 }
 
 static long process_step(__u32 i, void* unused) {
@@ -372,6 +402,26 @@ __noinline int record_memcg(void) {
   return 0;
 }
 
+/* Where the cgroup is whose processes are listed: 1 + its level; 0: not found yet. */
+__u32 list_depth;
+struct abi_memcg list_record; /* of each cgroup in turn */
+
+/* Lists the processes of the cgroup at `pass.at`. Returns 1 behind the last cgroup that counts. */
+__noinline int list_memcg(void) {
+  struct cgroup_subsys_state* css = (void*)pass.at;
+  struct cgroup* cgroup = BPF_CORE_READ(css, cgroup);
+
+  if (BPF_CORE_READ(cgroup, kn, id) == list_of)
+    list_depth = pass.level + 1;
+  else if (list_depth && pass.level < list_depth)
+    return 1;
+  if (!list_depth) return 0;
+  list_record.flags = 0;
+  count_processes((__u64)cgroup, &list_record);
+  if (!(list_record.flags & ABI_MEMCG_PROCESSES)) listed_all = 0;
+  return 0;
+}
+
 /* One step of css_next_descendant_pre() (kernel/cgroup/cgroup.c). */
 static long pass_step(__u32 i, void* unused) {
   struct cgroup_subsys_state* css = (void*)pass.at;
@@ -379,7 +429,12 @@ static long pass_step(__u32 i, void* unused) {
   __u64 parent;
 
   if (!pass.climbing) {
-    if (record_memcg()) {
+    if (list_of) {
+      if (list_memcg()) {
+        memcgs_state = ABI_MEMCGS_DONE;
+        return 1;
+      }
+    } else if (record_memcg()) {
       memcgs_state = ABI_MEMCGS_FULL;
       return 1;
     }
@@ -418,7 +473,10 @@ int scan_memcgs(struct bpf_iter__bpf_map_elem* ctx) {
   /* The address of a removed cgroup may have been reused. */
   if (begin_id && memcg_id(memcg_of_css((void*)pass.root)) != begin_id) return 0;
   memcgs_state = ABI_MEMCGS_TORN;
-  memcg_count = 0;
+  if (!list_of) memcg_count = 0;
+  listed_count = 0;
+  listed_all = 1;
+  list_depth = 0;
   steps_left = PROCESS_STEPS_OF_PASS;
   pass.at = pass.root;
   pass.level = 0;

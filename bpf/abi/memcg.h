@@ -42,6 +42,17 @@ struct abi_memcg {
   __u32 pad;
 };
 
+/* Processes that one pass can list. */
+#define ABI_LISTED_MAX 4096
+
+/* A process of the cgroup whose processes a pass lists, as it writes them into the memory-mapped
+ * array `listed`. */
+struct abi_listed {
+  __u64 start_ns; /* start_boottime of the thread group leader */
+  __s32 pid;      /* tgid in the initial pid namespace */
+  __u32 threads;  /* that live, and the leader if it does not */
+};
+
 /* Result of a pass. */
 enum abi_memcgs_state {
   ABI_MEMCGS_EMPTY, /* the program did not run */
@@ -51,6 +62,7 @@ enum abi_memcgs_state {
   ABI_MEMCGS_DONE,
 };
 
+ABI_ASSERT(sizeof(struct abi_listed) == 16, "abi_listed is 16 bytes without hidden padding");
 ABI_ASSERT(sizeof(struct abi_memcg) == 64, "abi_memcg is 64 bytes without hidden padding");
 
 #endif

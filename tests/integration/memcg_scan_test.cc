@@ -3,6 +3,7 @@
 // cgroups, forks and threads.
 #include "kernel/memcg_scan.h"
 #include "kernel/cgroup_tree.h"
+#include "kernel/process_ref.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -197,6 +198,38 @@ TEST_F(MemcgScanTest, CountsThreadGroupsWithLiveThreads) {
   ASSERT_EQ(::kill(children[0].pid(), SIGKILL), 0);
   ASSERT_TRUE(children[0].wait_exit());
   EXPECT_EQ(pass(path).processes, 2U);
+}
+
+TEST_F(MemcgScanTest, ListsTheProcessesOfACgroupAndThoseBelow) {
+  const std::string above = groups_.child("above");  // on v2 only leaves hold processes
+  const std::string left = groups_.child("above/left");
+  const std::string below = groups_.child("above/below");
+  const std::string beside = groups_.child("beside");
+  const Child first = holder(left, mib(1), mib(0), "/dev/null");
+  const Child second = holder(below, mib(1), mib(0), "/dev/null");
+  const Child other = holder(beside, mib(1), mib(0), "/dev/null");
+  const auto pids_in = [&](const std::string& path) {
+    std::vector<pid_t> pids;
+    const auto found = scan_->processes_in(id(path));
+    EXPECT_TRUE(found.ok()) << found.error().text();
+    for (const auto& each : *found) {
+      EXPECT_EQ(each.start_ticks, kernel::read_process_stat(each.pid)->start_ticks);
+      EXPECT_EQ(each.threads, 1U);
+      pids.push_back(each.pid);
+    }
+    return pids;
+  };
+  const MonotonicTime end = SystemClock().now() + kPatience;
+  while (pass(groups_.path()).processes != 3U && SystemClock().now() < end) continue;
+  EXPECT_THAT(pids_in(above), testing::UnorderedElementsAre(first.pid(), second.pid()));
+  EXPECT_THAT(pids_in(below), testing::UnorderedElementsAre(second.pid()));
+  EXPECT_THAT(pids_in(groups_.path()),
+              testing::UnorderedElementsAre(first.pid(), second.pid(), other.pid()));
+  EXPECT_THAT(pids_in(groups_.child("empty")), testing::IsEmpty());
+  EXPECT_EQ(pass(above).processes, 2U) << "a pass over the memory still reads all";
+  const auto none = scan_->processes_in(CgroupId{std::uint64_t{1} << 62});
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code, ENOENT);
 }
 
 TEST_F(MemcgScanTest, AStormOfForksNeitherMiscountsNorFails) {

@@ -59,8 +59,8 @@ class Ladder::Machine {
         left_behind_pool_(std::move(left_behind_pool)),
         pinned_(std::move(pinned)),
         epoll_(std::move(epoll)),
-        context_{tree,           clock,       never_kill_,  *reapers_,
-                 *group_killer_, *reclaimer_, epoll_.get(), suspended_},
+        context_{tree,        clock,        never_kill_, *reapers_, *group_killer_,
+                 *reclaimer_, epoll_.get(), suspended_,  lister_},
         left_behind_(tree, clock, *left_behind_pool_) {
     note_suspends();
     // The warm-up then also reads what the check of threads needs.
@@ -68,6 +68,7 @@ class Ladder::Machine {
   }
 
   void set_options(const LadderOptions& options) { options_ = options; }
+  void list_processes_by(ProcessLister lister) { lister_ = std::move(lister); }
   [[nodiscard]] bool dry_run() const { return options_.dry_run; }
   void protect(std::shared_ptr<const ProtectedGroups> groups) {
     const ProtectedGroups* before = never_kill_.protected_groups();
@@ -119,6 +120,7 @@ class Ladder::Machine {
   const std::unique_ptr<PinnedVictims> pinned_;
   const UniqueFd epoll_;
   SuspendedTimes suspended_;
+  ProcessLister lister_;
   const VictimContext context_;
   LeftBehindReclaim left_behind_;
 
@@ -357,6 +359,9 @@ bool Ladder::dry_run() const {
 }
 void Ladder::protect(std::shared_ptr<const ProtectedGroups> groups) {
   machine_->protect(std::move(groups));
+}
+void Ladder::list_processes_by(ProcessLister lister) {
+  machine_->list_processes_by(std::move(lister));
 }
 bool Ladder::begin(const WorkloadSample& victim, Duration grace) {
   return machine_->begin(victim, grace);

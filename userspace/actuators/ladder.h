@@ -5,7 +5,8 @@
 // Order of a hard kill:
 // 1. Verify that the cgroup is still the ranked one.
 // 2. Open a pidfd for each of its processes.
-// 3. SIGKILL by pidfd.
+// 3. SIGKILL by pidfd. Where the kernel's own lists can be read, this comes first, for as many
+// processes as kFirstBlowMax (first_blow.h).
 // 4. On worker threads, repeated until nothing is left: cgroup.kill (v2) for processes forked
 // meanwhile, and process_mrelease.
 // 5. When the last process exited, reclaim what stays charged to the cgroup, on a thread.
@@ -24,6 +25,7 @@
 
 #include "actuators/left_behind_reclaim.h"
 #include "actuators/pinned_processes.h"
+#include "actuators/process_lister.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
@@ -86,6 +88,10 @@ class Ladder {
   // and reports an outcome with these times and figures. False: a kill of the cgroup was running;
   // it continues, and its outcome includes them.
   bool complete(const WorkloadSample& victim, const Signalled& signalled);
+
+  // From now on kills list processes by this, on the loop's thread, and those without a grace send
+  // their first SIGKILL by it (first_blow.h).
+  void list_processes_by(ProcessLister lister);
 
   // To be called at each evaluation: remembers how long the host has been suspended, for
   // complete().

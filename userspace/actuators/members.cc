@@ -64,4 +64,18 @@ Result<Members> members_of(const kernel::CgroupDir& cgroup, const NeverKill& nev
   return members;
 }
 
+Result<Members> members_of(const kernel::CgroupDir& cgroup, const NeverKill& never_kill,
+                           const ProcessLister& lister) {
+  if (!lister.exists()) return members_of(cgroup, never_kill);
+  const auto listed = lister.list(cgroup.id());
+  if (!listed.ok()) return members_of(cgroup, never_kill);
+  Members members;
+  for (const kernel::ListedProcess& each : *listed) {
+    if (lister.may_be_protected(each, never_kill)) return members_of(cgroup, never_kill);
+    members.present.push_back(each.pid);
+  }
+  std::ranges::sort(members.present);
+  return members;
+}
+
 }  // namespace forestall::actuators

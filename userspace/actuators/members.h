@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "actuators/never_kill.h"
+#include "actuators/process_lister.h"
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
 
@@ -28,5 +29,8 @@ struct Members {
 // Fails only if the cgroup was removed (ENODEV or ENOENT).
 [[nodiscard]] Result<Members> members_of(const kernel::CgroupDir& cgroup,
                                          const NeverKill& never_kill);
+// The same by the lister, and by files where it cannot answer.
+[[nodiscard]] Result<Members> members_of(const kernel::CgroupDir& cgroup,
+                                         const NeverKill& never_kill, const ProcessLister& lister);
 
 }  // namespace forestall::actuators

@@ -8,6 +8,7 @@
 #include "actuators/event_key.h"
 #include "actuators/ladder.h"
 #include "actuators/never_kill.h"
+#include "actuators/process_lister.h"
 #include "actuators/reaper_pool.h"
 #include "actuators/suspended_times.h"
 #include "base/clock.h"
@@ -30,6 +31,7 @@ struct VictimContext {
   ReaperPool& reclaimer;
   int epoll;
   const SuspendedTimes& suspended;
+  const ProcessLister& lister;
 };
 
 struct OngoingKill {

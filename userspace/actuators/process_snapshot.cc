@@ -14,8 +14,9 @@ namespace forestall::actuators {
 namespace {
 
 Result<Members> list(const kernel::CgroupDir& cgroup, const NeverKill& never_kill,
-                     std::optional<pid_t> only, ProcessSnapshot& snapshot) {
-  auto members = TRY(members_of(cgroup, never_kill));
+                     std::optional<pid_t> only, const ProcessLister& lister,
+                     ProcessSnapshot& snapshot) {
+  auto members = TRY(members_of(cgroup, never_kill, lister));
   if (only) std::erase_if(members.present, [&](pid_t pid) { return pid != *only; });
   snapshot.present = members.present;
   snapshot.unlisted = members.unlisted;
@@ -65,9 +66,10 @@ std::optional<Error> why_incomplete(const ProcessSnapshot& snapshot) {
 Result<ProcessSnapshot> take_process_snapshot(const kernel::CgroupDir& cgroup,
                                               const NeverKill& never_kill,
                                               std::span<const pid_t> known, Pinning pinning,
-                                              std::optional<pid_t> only) {
+                                              std::optional<pid_t> only,
+                                              const ProcessLister& lister) {
   ProcessSnapshot snapshot;
-  Members members = TRY(list(cgroup, never_kill, only, snapshot));
+  Members members = TRY(list(cgroup, never_kill, only, lister, snapshot));
   std::uint32_t unknown = 0;
   for (const pid_t pid : snapshot.present) {
     if (std::ranges::binary_search(known, pid)) continue;
@@ -84,7 +86,7 @@ Result<ProcessSnapshot> take_process_snapshot(const kernel::CgroupDir& cgroup,
       pinning == Pinning::none || unknown == snapshot.refused + snapshot.unpinned;
   snapshot.quiet = all_known && !snapshot.unlisted;
   if (all_known) return snapshot;
-  members = TRY(list(cgroup, never_kill, only, snapshot));
+  members = TRY(list(cgroup, never_kill, only, lister, snapshot));
   std::erase_if(snapshot.found, [&](const kernel::ProcessRef& process) {
     return !members.may_be_signalled(process.id().pid) || !still_unreaped(process);
   });

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "actuators/never_kill.h"
+#include "actuators/process_lister.h"
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
 #include "kernel/process_ref.h"
@@ -43,12 +44,11 @@ struct ProcessSnapshot {
 [[nodiscard]] std::optional<Error> why_incomplete(const ProcessSnapshot& snapshot);
 
 // The processes in `cgroup` and its descendants. Those in `known` (sorted) are not opened again. If
-// `only` is given, all other processes are ignored (the warm-up's child). Fails only if the cgroup
+// `only` is given, all other processes are ignored (the warm-up's child). Where `lister` exists, it
+// lists them. Fails only if the cgroup
 // was removed (ENODEV or ENOENT).
-[[nodiscard]] Result<ProcessSnapshot> take_process_snapshot(const kernel::CgroupDir& cgroup,
-                                                            const NeverKill& never_kill,
-                                                            std::span<const pid_t> known,
-                                                            Pinning pinning,
-                                                            std::optional<pid_t> only);
+[[nodiscard]] Result<ProcessSnapshot> take_process_snapshot(
+    const kernel::CgroupDir& cgroup, const NeverKill& never_kill, std::span<const pid_t> known,
+    Pinning pinning, std::optional<pid_t> only, const ProcessLister& lister = {});
 
 }  // namespace forestall::actuators

@@ -48,6 +48,7 @@ void Victim::begin(Duration grace) {
   outcome_.dry_run = kill_.options.dry_run;
   outcome_.attempts.reserve(5);
   const bool at_once = grace <= Duration::zero() && !kill_.options.dry_run;
+  if (at_once && strike()) return;
   if (pinned_ && at_once && kill_pinned()) return;
   if (auto verified = verify(); !verified.ok()) return fail(Rung::verify, verified.error());
   kill_.attempt(Rung::verify).processes = 0;
@@ -102,7 +103,8 @@ Result<ProcessSnapshot> Victim::list_processes() {
   std::vector<pid_t> known = processes_.known();
   known.insert(known.end(), newer_.pids().begin(), newer_.pids().end());
   std::ranges::sort(known);
-  auto snapshot = take_process_snapshot(*dir_, kill_.context.never_kill, known, pinning(), only_);
+  auto snapshot = take_process_snapshot(*dir_, kill_.context.never_kill, known, pinning(), only_,
+                                        kill_.context.lister);
   if (snapshot.ok()) newer_.leave_out(*snapshot);
   unlisted_ = snapshot.ok() && snapshot->unlisted.has_value();
   return snapshot;
@@ -159,121 +161,6 @@ void Victim::measure_before() {
   if (!meter.ok()) return;
   meter_ = std::make_shared<const UsageMeter>(std::move(*meter));
   if (const auto usage = meter_->read(); usage.ok()) outcome_.usage_before = lowest_ = *usage;
-}
-
-// ---- by pinned processes, and of a victim that is signalled already ----
-
-// False, without effect, if no pinned process is left; the caller then kills the ordinary way.
-bool Victim::kill_pinned() {
-  const auto members = pinned_->members();
-  if (!members.ok()) return false;
-  Bytes usage = outcome_.usage_before;
-  if (pinned_->meter() != nullptr) usage = pinned_->meter()->read().optional().value_or(usage);
-  auto sent = pinned_->kill(*members, kill_.context.clock);
-  if (!sent.at) return false;
-  outcome_.signalled = sent.at;
-  dir_ = pinned_->directory();
-  meter_ = pinned_->meter();
-  outcome_.usage_before = lowest_ = usage;
-  kill_.attempt(Rung::verify);
-  take_over(sent.reached());
-  Attempt& sigkill = kill_.attempt(Rung::sigkill);
-  sigkill.processes = outcome_.processes = sent.count;
-  sigkill.failure = std::move(sent.failure);
-  if (members->present.size() > sent.count) kill_group_at_once(*members);
-  follow_up(members->present);
-  return true;
-}
-
-// Opening the processes that are not pinned takes milliseconds if they are many; cgroup.kill
-// reaches them meanwhile. Only if all members are listed, and each of them may be ended. On a
-// hybrid host the group has to be compared first (follow_up).
-void Victim::kill_group_at_once(const Members& members) {
-  if (kill_.context.tree.hybrid() || signalled_by_other_) return;
-  if (members.unlisted || !members.protected_pids.empty() || pinned_->has_refused()) return;
-  if (kill_.context.never_kill.has_any_of(members.present)) return;
-  cgroup_kill_.select(members.present, CgroupKill::Match::same, false);
-  cgroup_kill_.queue(0);
-}
-
-void Victim::take_over(std::span<const kernel::ProcessRef* const> reached) {
-  processes_.add_signalled(reached);
-  kill_.attempt(Rung::pidfds).processes = static_cast<std::uint32_t>(reached.size());
-}
-
-// A process leaves the list of the cgroup when its end begins, before it frees its memory.
-void Victim::complete(const Signalled& signalled) {
-  signalled_by_other_ = signalled;
-  newer_.set_kill(signalled.at, kill_.context.suspended.before(signalled.at),
-                  kill_.context.clock.now());
-  outcome_.signalled = signalled.at;
-  begin(Duration::zero());
-  // Its cgroup is gone already, and so are its processes.
-  const bool gone = removed_ && outcome_.state == KillState::failed;
-  if (gone) outcome_.exited = outcome_.began;
-  add(signalled, outcome_);
-  if (gone) outcome_.freed = outcome_.usage_before;
-  if (!newer_.pids().empty()) {
-    kill_.attempt(Rung::pidfds).failure =
-        Error{EPERM, "refused: the workload was started again after the kill"};
-  }
-}
-
-// No process is listed any more.
-void Victim::await_end() {
-  outcome_.state = KillState::in_flight;
-  if (pinned_) adopt_dying();
-  processes_.reap(0);
-  cgroup_kill_.select({}, CgroupKill::Match::same, unlisted_);
-  watch(0);
-  exit_unseen_ = processes_.alive() == 0 && !cgroup_kill_.watched();
-  add(*signalled_by_other_, outcome_);
-  check();
-}
-
-// Of the pinned processes those whose end has begun. The others have been moved away, or the kill
-// did not reach them.
-void Victim::adopt_dying() {
-  std::vector<const kernel::ProcessRef*> dying;
-  for (const kernel::ProcessRef& process : pinned_->processes()) {
-    const auto stat = kernel::read_process_stat(process.id().pid);
-    // The pid is its own while the pidfd shows no exit.
-    if (stat.ok() && stat->exiting && !process.exited()) dying.push_back(&process);
-  }
-  take_over(dying);
-}
-
-// Signals the processes that were not pinned.
-void Victim::follow_up(const std::vector<pid_t>& present) {
-  outcome_.state = KillState::in_flight;
-  processes_.reap(0);
-  watch(0);
-  auto snapshot = list_processes();
-  if (!snapshot.ok()) {
-    removed_ = true;
-    return check();
-  }
-  kill_.attempt(Rung::pidfds).failure = why_incomplete(*snapshot);
-  const std::size_t from = admit(*snapshot);
-  if (from < processes_.size()) {
-    watch(from);
-    (void)processes_.signal(from, SIGKILL);
-    processes_.reap(from);
-  }
-  if (cgroup_kill_.queued() && (snapshot->refused > 0 || snapshot->unlisted)) {
-    cgroup_kill_.withdraw();
-  } else if (cgroup_kill_.queued()) {
-    cgroup_kill_.note_unpinned(processes_.count_unknown(present));
-  } else if (snapshot->refused == 0 && !pinned_->has_refused()) {
-    // Processes present before the signal, and those found after it.
-    std::vector<pid_t> own = present;
-    own.insert(own.end(), snapshot->present.begin(), snapshot->present.end());
-    std::ranges::sort(own);
-    cgroup_kill_.select(own, CgroupKill::Match::within, unlisted_);
-    cgroup_kill_.queue(unpinned_);
-  }
-  sweep();
-  check();
 }
 
 // ---- the signal ----

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "actuators/cgroup_kill.h"
+#include "actuators/first_blow.h"
 #include "actuators/ladder.h"
 #include "actuators/newer_processes.h"
 #include "actuators/ongoing_kill.h"
@@ -87,11 +88,14 @@ class Victim {
   [[nodiscard]] std::optional<Outcome> take_outcome();
 
  private:
+  // By lists of the kernel's: SIGKILL before any path is opened, everything else
+  // afterwards.
+  [[nodiscard]] bool strike();
   // By pinned processes: SIGKILL after one read of the list, everything else afterwards.
   [[nodiscard]] bool kill_pinned();
   void take_over(std::span<const kernel::ProcessRef* const> reached);
-  void kill_group_at_once(const Members& members);
-  void follow_up(const std::vector<pid_t>& present);
+  void kill_group_at_once(const std::vector<pid_t>& present);
+  void follow_up(const std::vector<pid_t>& present, bool some_are_spared);
   // Of a victim that another part of the agent has signalled.
   void await_end();
   void adopt_dying();

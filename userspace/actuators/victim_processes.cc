@@ -26,6 +26,12 @@ std::size_t VictimProcesses::add(std::vector<kernel::ProcessRef> found) {
   return from;
 }
 
+std::size_t VictimProcesses::add_signalled(std::vector<kernel::ProcessRef> reached) {
+  const std::size_t from = entries_.size();
+  for (auto& process : reached) add_one(std::move(process), true);
+  return from;
+}
+
 std::size_t VictimProcesses::add_signalled(std::span<const kernel::ProcessRef* const> reached) {
   const std::size_t from = entries_.size();
   for (const kernel::ProcessRef* process : reached) {

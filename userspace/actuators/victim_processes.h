@@ -24,8 +24,9 @@ class VictimProcesses {
   VictimProcesses& operator=(const VictimProcesses&) = delete;
   ~VictimProcesses() { clear(); }
 
-  // Both return the index of the first process that was added.
+  // Each returns the index of the first process that was added.
   std::size_t add(std::vector<kernel::ProcessRef> found);
+  std::size_t add_signalled(std::vector<kernel::ProcessRef> reached);
   // Processes that were signalled already, by a descriptor that the victim does not own. If a copy
   // of it fails (no descriptors left), the process dies but is not reaped, and its exit shows only
   // in the cgroup.

@@ -221,6 +221,11 @@ Result<void> build_parts(DaemonParts& parts, agent::ProbedHost& host, const Conf
   parts.observer->set_memcgs(host.memcgs.get());
   parts.ladder =
       TRY(actuators::Ladder::create(host.tree, parts.clock, ladder_options(host, config)));
+  if (host.memcgs) {
+    parts.ladder->list_processes_by(
+        {[memcgs = host.memcgs.get()](CgroupId cgroup) { return memcgs->processes_in(cgroup); },
+         host.tree.version() == kernel::CgroupVersion::v2});
+  }
   TRY(build_sources(parts, host, config));
   build_scanner(parts, log);
   parts.rules = TRY(agent::RuleSamplerThread::create(host.tree, parts.clock));

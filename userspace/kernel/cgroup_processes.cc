@@ -2,6 +2,8 @@
 #include "kernel/cgroup_processes.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,9 +55,14 @@ Result<void> read_list(const CgroupDir& group, const char* name, std::vector<pid
   return {};
 }
 
-// Only v1 has this file.
+// Only v1 has this file. Its path would take locks that any tenant takes as well.
 bool has_thread_list(const CgroupDir& group) {
-  return ::faccessat(group.fd(), "tasks", F_OK, 0) == 0;
+  struct statfs filesystem {};
+  if (::fstatfs(group.fd(), &filesystem) == 0) {
+    if (filesystem.f_type == CGROUP2_SUPER_MAGIC) return false;
+    if (filesystem.f_type == CGROUP_SUPER_MAGIC) return true;
+  }
+  return ::faccessat(group.fd(), "tasks", F_OK, 0) == 0;  // a copy of a hierarchy
 }
 
 bool leader_has_exited(pid_t pid) {

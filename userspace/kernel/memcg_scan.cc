@@ -37,6 +37,13 @@ Result<MemcgsSkeleton> load_memcgs(const KernelTypes& types) {
   return Error{-failure, "load BPF object of cgroups: " + summarize_bpf_log(log.text())};
 }
 
+// Of an array that the programs write.
+Result<const void*> map_records(const bpf_map* map, std::size_t bytes) {
+  const void* address = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, bpf_map__fd(map), 0);
+  if (address == MAP_FAILED) return errno_error("mmap", bpf_map__name(map));
+  return address;
+}
+
 std::string_view setup_problem(int result) {
   switch (result) {
     case 1: return "the root memory cgroup was not found";
@@ -117,6 +124,7 @@ class MemcgScan::Loaded {
   Loaded& operator=(const Loaded&) = delete;
   ~Loaded() {
     if (records != nullptr) ::munmap(const_cast<abi_memcg*>(records), kRecordBytes);
+    if (listed != nullptr) ::munmap(const_cast<abi_listed*>(listed), kListedBytes);
   }
 
   Result<void> start();
@@ -132,9 +140,11 @@ class MemcgScan::Loaded {
   UniqueFd walk;  // of the pass, open
   std::uint32_t runs_left = 0;
   const abi_memcg* records = nullptr;
+  const abi_listed* listed = nullptr;
 
  private:
   static constexpr std::size_t kRecordBytes = ABI_MEMCGS_MAX * sizeof(abi_memcg);
+  static constexpr std::size_t kListedBytes = ABI_LISTED_MAX * sizeof(abi_listed);
   void learn_cpus();
   void learn_counters();
 };
@@ -174,10 +184,8 @@ Result<void> MemcgScan::Loaded::start() {
   runs.map.map_fd = static_cast<__u32>(bpf_map__fd(skeleton->maps.runs));
   pass = TRY(attach_iterator(skeleton->progs.scan_memcgs, &runs));
   TRY(open_walk());
-  void* address =
-      ::mmap(nullptr, kRecordBytes, PROT_READ, MAP_SHARED, bpf_map__fd(skeleton->maps.memcgs), 0);
-  if (address == MAP_FAILED) return errno_error("mmap", "BPF map memcgs");
-  records = static_cast<const abi_memcg*>(address);
+  records = static_cast<const abi_memcg*>(TRY(map_records(skeleton->maps.memcgs, kRecordBytes)));
+  listed = static_cast<const abi_listed*>(TRY(map_records(skeleton->maps.listed, kListedBytes)));
   return {};
 }
 
@@ -219,9 +227,8 @@ Result<void> MemcgScan::begin_at(int cgroup_fd) {
   return {};
 }
 
-Result<void> MemcgScan::run(const MemcgQuery& query) {
+Result<void> MemcgScan::pass_once() {
   auto& bss = *loaded_->skeleton->bss;
-  bss.counters_wanted = query.counters ? 1 : 0;
   if (loaded_->runs_left == 0) {
     loaded_->walk.reset();  // its descriptor may be the last one
     TRY(loaded_->open_walk());
@@ -229,13 +236,20 @@ Result<void> MemcgScan::run(const MemcgQuery& query) {
   bss.memcgs_state = ABI_MEMCGS_EMPTY;
   TRY(loaded_->read_once());
   switch (bss.memcgs_state) {
-    case ABI_MEMCGS_DONE: break;
+    case ABI_MEMCGS_DONE: return {};
     case ABI_MEMCGS_EMPTY: return Error{ESRCH, "BPF pass over cgroups: it did not run"};
     case ABI_MEMCGS_GONE: return Error{ENOENT, "BPF pass over cgroups: its cgroup was removed"};
     case ABI_MEMCGS_FULL:
       return Error{EOVERFLOW, "BPF pass over cgroups: more than " + std::to_string(ABI_MEMCGS_MAX)};
     default: return Error{EAGAIN, "BPF pass over cgroups: torn"};
   }
+}
+
+Result<void> MemcgScan::run(const MemcgQuery& query) {
+  auto& bss = *loaded_->skeleton->bss;
+  bss.counters_wanted = query.counters ? 1 : 0;
+  bss.list_of = 0;
+  TRY(pass_once());
   return sum_subtrees(std::span(loaded_->records, bss.memcg_count),
                       query.counters && loaded_->has_counter(ABI_MEMCG_ANON),
                       query.counters && loaded_->has_counter(ABI_MEMCG_SHMEM), parents_, sums_);
@@ -260,6 +274,25 @@ const MemcgUsage* MemcgScan::find(CgroupId cgroup) const {
   const auto found =
       std::ranges::lower_bound(by_id_, cgroup.inode, {}, &decltype(by_id_)::value_type::first);
   return found == by_id_.end() || found->first != cgroup.inode ? nullptr : &sums_[found->second];
+}
+
+Result<std::vector<ListedProcess>> MemcgScan::processes_in(CgroupId cgroup) {
+  auto& bss = *loaded_->skeleton->bss;
+  bss.list_of = cgroup.inode;
+  TRY(pass_once());
+  if (bss.list_depth == 0) return Error{ENOENT, "BPF pass over processes: no such cgroup"};
+  if (bss.listed_all == 0) {
+    const bool full = bss.listed_count == ABI_LISTED_MAX || bss.steps_left == 0;
+    return Error{full ? EOVERFLOW : EAGAIN, "BPF pass over processes: incomplete"};
+  }
+  static const std::uint64_t tick_ns =
+      1'000'000'000 / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  std::vector<ListedProcess> found;
+  found.reserve(bss.listed_count);
+  for (const abi_listed& each : std::span(loaded_->listed, bss.listed_count)) {
+    found.push_back({each.pid, each.start_ns / tick_ns, each.threads});
+  }
+  return found;
 }
 
 std::string MemcgScan::evidence() const {

@@ -12,6 +12,8 @@
 // that still holds memory is in the pass, and marked.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -47,6 +49,13 @@ struct MemcgUsage {
   bool removed = false;
 };
 
+// A process of a cgroup, as the kernel's lists have it.
+struct ListedProcess {
+  pid_t pid = 0;
+  std::uint64_t start_ticks = 0;  // as in /proc/PID/stat
+  std::uint32_t threads = 0;      // that live, and the leader if it has exited
+};
+
 // Adds up the records of a pass, which are in pre-order. EPROTO: their levels are not those of a
 // tree. `parents` is for the work, and reused.
 [[nodiscard]] Result<void> sum_subtrees(std::span<const abi_memcg> records, bool anon, bool shmem,
@@ -70,6 +79,12 @@ class MemcgScan {
   // ENOENT: the cgroup where it begins was removed. EOVERFLOW: more than ABI_MEMCGS_MAX. On failure
   // nothing is found.
   Result<void> scan(const MemcgQuery& query = {});
+  // Processes of the cgroup and its descendants, in no order, by another pass: it waits for no lock
+  // either, while the files of the cgroup wait for those that any tenant takes. A process whose
+  // leader has exited counts while one of its threads lives. What find() returns stays.
+  // ENOENT: there is no such cgroup. EAGAIN: they changed meanwhile. EOVERFLOW: more than
+  // ABI_LISTED_MAX, or than a pass can read.
+  Result<std::vector<ListedProcess>> processes_in(CgroupId cgroup);
   // What serves ABI_MEMCG_RUNS passes is opened again, if it has served three quarters of them. For
   // times when nothing is urgent.
   void renew();
@@ -86,6 +101,8 @@ class MemcgScan {
   class Loaded;
   explicit MemcgScan(std::unique_ptr<Loaded> loaded);
   Result<void> run(const MemcgQuery& query);
+  // One pass with the arguments that are set.
+  Result<void> pass_once();
 
   std::unique_ptr<Loaded> loaded_;
   std::vector<std::uint32_t> parents_;

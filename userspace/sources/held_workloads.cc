@@ -319,9 +319,15 @@ void HeldWorkloads::continue_from(HeldWorkloads& before) {
   unread_ += std::exchange(before.unread_, 0);
 }
 
+// On cgroup v1 each count by files opens them anew (process_counter.h), and so waits for locks that
+// any tenant takes.
 std::optional<std::uint64_t> HeldWorkloads::count_processes(WorkloadReaders& readers,
                                                             const std::string& path,
                                                             std::vector<SourceNote>& notes) {
+  if (scan_ != nullptr && tree_.version() == kernel::CgroupVersion::v1) {
+    const auto listed = scan_->processes_in(readers.cgroup.cgroup().id());
+    if (listed) return listed->size();
+  }
   const auto processes = readers.processes.count(readers.cgroup.cgroup(), buffer_);
   if (!processes && !kernel::is_removed(processes.error()))
     notes.push_back({path, processes.error().text()});

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actuators/first_blow.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "support/child.h"
+
+namespace forestall::actuators {
+namespace {
+
+using Listed = std::vector<kernel::ListedProcess>;
+
+int wait_for_a_signal() {
+  for (;;) ::pause();
+  return 0;
+}
+
+kernel::ListedProcess listed_of(pid_t pid, std::uint32_t threads = 1) {
+  return {pid, kernel::read_process_stat(pid)->start_ticks, threads};
+}
+
+class FirstBlowTest : public testing::Test {
+ protected:
+  FirstBlowTest() {
+    for (int i = 0; i < 3; ++i) children_.emplace_back(wait_for_a_signal);
+    std::ranges::transform(children_, std::back_inserter(all_),
+                           [](const test::Child& child) { return listed_of(child.pid()); });
+  }
+  // Strikes with these two lists, one after the other.
+  FirstBlow strike(const Result<Listed>& before, const Result<Listed>& after) {
+    bool first = true;
+    const auto list = [&](CgroupId cgroup) {
+      EXPECT_EQ(cgroup, CgroupId{7});
+      return std::exchange(first, false) ? before : after;
+    };
+    return strike_first(ProcessLister(list, threads_together_), CgroupId{7}, never_kill_, clock_);
+  }
+  // SIGKILL ends a process before the call that sends it to the next one returns to user space, but
+  // the exit may come later.
+  bool was_killed(std::size_t child) {
+    if (!children_[child].wait_exit()) return false;
+    const int status = children_[child].reap();
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  }
+
+  std::deque<test::Child> children_;
+  Listed all_;
+  NeverKill never_kill_ = NeverKill::of_this_process();
+  SystemClock clock_;
+  bool threads_together_ = false;
+};
+
+TEST_F(FirstBlowTest, EndsAllThatAreListedTwice) {
+  const MonotonicTime before = clock_.now();
+  const FirstBlow blow = strike(all_, Listed(all_.rbegin(), all_.rend()));
+  ASSERT_TRUE(blow.at);
+  EXPECT_GE(*blow.at, before);
+  EXPECT_EQ(blow.reached.size(), 3U);
+  EXPECT_TRUE(blow.all_may_end);
+  EXPECT_EQ(blow.present.size(), 3U);
+  EXPECT_TRUE(std::ranges::is_sorted(blow.present));
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(was_killed(i));
+}
+
+TEST_F(FirstBlowTest, SparesOneThatHasLeftTheCgroup) {
+  const FirstBlow blow = strike(all_, Listed{all_[0], all_[2]});
+  EXPECT_EQ(blow.reached.size(), 2U);
+  EXPECT_TRUE(was_killed(0) && was_killed(2));
+  EXPECT_FALSE(children_[1].ended());
+}
+
+TEST_F(FirstBlowTest, SparesAProcessThatGotThePidOfAnother) {
+  Listed stale = all_;
+  --stale[1].start_ticks;
+  const FirstBlow blow = strike(stale, stale);
+  EXPECT_EQ(blow.reached.size(), 2U);
+  EXPECT_TRUE(was_killed(0) && was_killed(2));
+  EXPECT_FALSE(children_[1].ended());
+}
+
+TEST_F(FirstBlowTest, LeavesAProcessWithThreadsToTheCallerWhereGroupsAreProtected) {
+  all_[0].threads = 2;
+  never_kill_.protect(std::make_shared<const ProtectedGroups>(std::vector<ProtectedGroup>()));
+  const FirstBlow blow = strike(all_, all_);
+  EXPECT_EQ(blow.reached.size(), 2U);
+  EXPECT_FALSE(blow.all_may_end);
+  EXPECT_TRUE(was_killed(1) && was_killed(2));
+  EXPECT_FALSE(children_[0].ended());
+}
+
+TEST_F(FirstBlowTest, EndsAProcessWithThreadsWhereTheyAreInOneCgroup) {
+  threads_together_ = true;
+  all_[0].threads = 2;
+  never_kill_.protect(std::make_shared<const ProtectedGroups>(std::vector<ProtectedGroup>()));
+  EXPECT_TRUE(strike(all_, all_).all_may_end);
+  EXPECT_TRUE(was_killed(0));
+}
+
+TEST_F(FirstBlowTest, NeverEndsThisProcess) {
+  const Listed with_this{listed_of(::getpid()), all_[1]};
+  const FirstBlow blow = strike(with_this, with_this);
+  EXPECT_EQ(blow.reached.size(), 1U);
+  EXPECT_FALSE(blow.all_may_end);
+  EXPECT_TRUE(was_killed(1));
+}
+
+TEST_F(FirstBlowTest, WithoutACompleteListNothingIsSignalled) {
+  const Error torn{EAGAIN, "incomplete"};
+  for (const FirstBlow& blow : {strike(torn, all_), strike(all_, torn), strike(Listed(), all_)}) {
+    EXPECT_FALSE(blow.at);
+    EXPECT_TRUE(blow.reached.empty());
+  }
+  for (const test::Child& child : children_) EXPECT_FALSE(child.ended());
+}
+
+}  // namespace
+}  // namespace forestall::actuators

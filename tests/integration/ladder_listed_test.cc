@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kills whose processes the kernel's own lists name (actuators/first_blow.h), on real cgroups.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <memory>
+#include <vector>
+
+#include "integration/ladder_run.h"
+#include "kernel/memcg_scan.h"
+#include "support/child.h"
+#include "support/scratch_cgroup.h"
+
+namespace forestall::test {
+namespace {
+
+class LadderListed : public testing::Test {
+ protected:
+  LadderListed() : run_({.usable = kAllOfKilling, .release_timeout = std::chrono::seconds(20)}) {
+    auto scan = kernel::MemcgScan::load();
+    if (!scan.ok()) {
+      refused_ = scan.error().text();
+      return;
+    }
+    scan_ = std::move(*scan);
+    run_.ladder().list_processes_by({[this](CgroupId cgroup) {
+                                       ++lists_;
+                                       return scan_->processes_in(cgroup);
+                                     },
+                                     run_.tree().version() == kernel::CgroupVersion::v2});
+  }
+  void SetUp() override {
+    if (!scan_) GTEST_SKIP() << "not applicable: " << refused_ << "; runs in the guests";
+  }
+  // With its usage, as the agent's samples have it.
+  WorkloadSample rank(const std::string& path) {
+    WorkloadSample sample = run_.rank(path);
+    sample.usage = scratch_.usage(path);
+    sample.inactive_file = Bytes{0};
+    return sample;
+  }
+
+  ScratchCgroup scratch_;
+  LadderRun run_;
+  std::unique_ptr<kernel::MemcgScan> scan_;
+  std::string refused_;  // why there is none
+  int lists_ = 0;
+};
+
+TEST_F(LadderListed, EndsTheVictimAndNothingElse) {
+  const auto path = scratch_.child("victim");
+  const Hog hog(scratch_, scratch_.child("victim/a"), mib(64));
+  const Hog below(scratch_, scratch_.child("victim/b"), mib(1));
+  const Hog bystander(scratch_, scratch_.child("other"), mib(4));
+  const Outcome outcome = run_.kill(rank(path));
+  EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
+  EXPECT_GE(outcome.freed, mib(60)) << describe(outcome);
+  EXPECT_EQ(outcome.processes, 2U) << describe(outcome);
+  EXPECT_EQ(attempt_on(outcome, Rung::pidfds)->processes, 2U) << describe(outcome);
+  EXPECT_GE(lists_, 3) << "two before the first signal, and those of the sweep";
+  EXPECT_FALSE(hog.alive() || below.alive());
+  EXPECT_TRUE(bystander.alive());
+}
+
+TEST_F(LadderListed, EndsMoreThanTheFirstBlowReaches) {
+  const auto path = scratch_.child("victim");
+  std::vector<Hog> hogs;
+  hogs.reserve(100);
+  for (int i = 0; i < 100; ++i) hogs.emplace_back(scratch_, path, mib(1));
+  const Outcome outcome = run_.kill(rank(path));
+  EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
+  for (const Hog& hog : hogs) EXPECT_FALSE(hog.alive());
+}
+
+// The directory of the cgroup is opened after the first signal.
+TEST_F(LadderListed, TheFirstSignalNeedsNoPath) {
+  const auto path = scratch_.child("victim");
+  Hog hog(scratch_, path, mib(8));
+  WorkloadSample victim = rank(path);
+  victim.workload.path += "-renamed";
+  const Outcome outcome = run_.kill(victim);
+  EXPECT_TRUE(outcome.signalled) << describe(outcome);
+  EXPECT_TRUE(attempt_on(outcome, Rung::verify)->failure) << describe(outcome);
+  EXPECT_TRUE(hog.child().wait_exit());
+}
+
+TEST_F(LadderListed, ACgroupThatWasMadeAgainIsSpared) {
+  const auto path = scratch_.child("victim");
+  const WorkloadSample victim = rank(path);
+  scratch_.remove_child(path);
+  const Hog hog(scratch_, scratch_.child("victim"), mib(8));
+  const Outcome outcome = run_.kill(victim);
+  EXPECT_EQ(outcome.state, KillState::failed) << describe(outcome);
+  EXPECT_FALSE(outcome.signalled) << describe(outcome);
+  EXPECT_TRUE(hog.alive());
+}
+
+TEST_F(LadderListed, ADryRunSignalsNothing) {
+  const auto path = scratch_.child("victim");
+  const Hog hog(scratch_, path, mib(8));
+  run_.ladder().set_options({.dry_run = true, .usable = kAllOfKilling});
+  const Outcome outcome = run_.kill(rank(path));
+  EXPECT_TRUE(outcome.dry_run);
+  EXPECT_FALSE(outcome.signalled) << describe(outcome);
+  EXPECT_TRUE(hog.alive());
+}
+
+}  // namespace
+}  // namespace forestall::test

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes of a cgroup by the kernel's own lists, without a path. Each path in a cgroup
+// hierarchy takes kernfs locks, for which the loop may have to wait as long as a tenant's process
+// that holds one is off the CPU.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "actuators/never_kill.h"
+#include "base/result.h"
+#include "kernel/memcg_scan.h"
+#include "model/ids.h"
+
+namespace forestall::actuators {
+
+class ProcessLister {
+ public:
+  // Of the cgroup and its descendants, in no order. An error: some may be missing.
+  using List = std::function<Result<std::vector<kernel::ListedProcess>>(CgroupId cgroup)>;
+
+  // Nothing can list them on this host: only files can.
+  ProcessLister() = default;
+  // `threads_together`: all threads of a process are in one memory cgroup, as on cgroup v2.
+  ProcessLister(List list, bool threads_together)
+      : list_(std::move(list)), threads_together_(threads_together) {}
+
+  [[nodiscard]] bool exists() const { return list_ != nullptr; }
+  // REQUIRES: exists().
+  [[nodiscard]] Result<std::vector<kernel::ListedProcess>> list(CgroupId cgroup) const {
+    return list_(cgroup);
+  }
+  // Whether another thread than the one that was listed may be in a protected group (members.h).
+  [[nodiscard]] bool may_be_protected(const kernel::ListedProcess& process,
+                                      const NeverKill& never_kill) const {
+    return !threads_together_ && process.threads != 1 && never_kill.protected_groups() != nullptr;
+  }
+
+ private:
+  List list_;
+  bool threads_together_ = false;
+};
+
+}  // namespace forestall::actuators

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kills whose SIGKILL comes before everything else: by a list of the kernel's, by pinned processes,
+// and those that another part of the agent has signalled already.
+#include "actuators/victim.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace forestall::actuators {
+
+// False, without effect, if no process was signalled. A kill that follows another one is not begun
+// here: it leaves out what has started since (newer_processes.h).
+bool Victim::strike() {
+  const VictimContext& context = kill_.context;
+  const bool usable = context.lister.exists() && kill_.usable(Feature::pidfd);
+  if (!usable || outcome_.victim.path == "/") return false;
+  if (only_ || signalled_by_other_ || earlier_) return false;
+  FirstBlow blow =
+      strike_first(context.lister, outcome_.victim.cgroup, context.never_kill, context.clock);
+  if (!blow.at) return false;
+  outcome_.signalled = blow.at;
+  outcome_.state = KillState::in_flight;
+  const auto count = static_cast<std::uint32_t>(blow.reached.size());
+  kill_.attempt(Rung::verify);
+  kill_.attempt(Rung::pidfds).processes = count;
+  kill_.attempt(Rung::sigkill).processes = outcome_.processes = count;
+  processes_.add_signalled(std::move(blow.reached));
+  if (auto verified = verify(); !verified.ok()) {
+    // The signalled processes are all that can be seen.
+    kill_.attempt(Rung::verify).failure = std::move(verified).error();
+    removed_ = true;
+    processes_.reap(0);
+    watch(0);
+    check();
+    return true;
+  }
+  if (auto meter = UsageMeter::open(*dir_, kill_.context.tree.version()); meter.ok()) {
+    meter_ = std::make_shared<const UsageMeter>(std::move(*meter));
+  }
+  if (blow.present.size() > count && blow.all_may_end) kill_group_at_once(blow.present);
+  follow_up(blow.present, !blow.all_may_end);
+  return true;
+}
+
+// False, without effect, if no pinned process is left; the caller then kills the ordinary way.
+bool Victim::kill_pinned() {
+  const auto members = pinned_->members();
+  if (!members.ok()) return false;
+  Bytes usage = outcome_.usage_before;
+  if (pinned_->meter() != nullptr) usage = pinned_->meter()->read().optional().value_or(usage);
+  auto sent = pinned_->kill(*members, kill_.context.clock);
+  if (!sent.at) return false;
+  outcome_.signalled = sent.at;
+  dir_ = pinned_->directory();
+  meter_ = pinned_->meter();
+  outcome_.usage_before = lowest_ = usage;
+  kill_.attempt(Rung::verify);
+  take_over(sent.reached());
+  Attempt& sigkill = kill_.attempt(Rung::sigkill);
+  sigkill.processes = outcome_.processes = sent.count;
+  sigkill.failure = std::move(sent.failure);
+  const bool complete = !members->unlisted && members->protected_pids.empty();
+  if (members->present.size() > sent.count && complete && !pinned_->has_refused()) {
+    kill_group_at_once(members->present);
+  }
+  follow_up(members->present, pinned_->has_refused());
+  return true;
+}
+
+// Opening the processes that were not signalled takes milliseconds if they are many; cgroup.kill
+// reaches them meanwhile. REQUIRES: `present` are all members, and each of them may be ended. On a
+// hybrid host the group has to be compared first (follow_up).
+void Victim::kill_group_at_once(const std::vector<pid_t>& present) {
+  if (kill_.context.tree.hybrid() || signalled_by_other_) return;
+  if (kill_.context.never_kill.has_any_of(present)) return;
+  cgroup_kill_.select(present, CgroupKill::Match::same, false);
+  cgroup_kill_.queue(0);
+}
+
+void Victim::take_over(std::span<const kernel::ProcessRef* const> reached) {
+  processes_.add_signalled(reached);
+  kill_.attempt(Rung::pidfds).processes = static_cast<std::uint32_t>(reached.size());
+}
+
+// A process leaves the list of the cgroup when its end begins, before it frees its memory.
+void Victim::complete(const Signalled& signalled) {
+  signalled_by_other_ = signalled;
+  newer_.set_kill(signalled.at, kill_.context.suspended.before(signalled.at),
+                  kill_.context.clock.now());
+  outcome_.signalled = signalled.at;
+  begin(Duration::zero());
+  // Its cgroup is gone already, and so are its processes.
+  const bool gone = removed_ && outcome_.state == KillState::failed;
+  if (gone) outcome_.exited = outcome_.began;
+  add(signalled, outcome_);
+  if (gone) outcome_.freed = outcome_.usage_before;
+  if (!newer_.pids().empty()) {
+    kill_.attempt(Rung::pidfds).failure =
+        Error{EPERM, "refused: the workload was started again after the kill"};
+  }
+}
+
+// No process is listed any more.
+void Victim::await_end() {
+  outcome_.state = KillState::in_flight;
+  if (pinned_) adopt_dying();
+  processes_.reap(0);
+  cgroup_kill_.select({}, CgroupKill::Match::same, unlisted_);
+  watch(0);
+  exit_unseen_ = processes_.alive() == 0 && !cgroup_kill_.watched();
+  add(*signalled_by_other_, outcome_);
+  check();
+}
+
+// Of the pinned processes those whose end has begun. The others have been moved away, or the kill
+// did not reach them.
+void Victim::adopt_dying() {
+  std::vector<const kernel::ProcessRef*> dying;
+  for (const kernel::ProcessRef& process : pinned_->processes()) {
+    const auto stat = kernel::read_process_stat(process.id().pid);
+    // The pid is its own while the pidfd shows no exit.
+    if (stat.ok() && stat->exiting && !process.exited()) dying.push_back(&process);
+  }
+  take_over(dying);
+}
+
+// Signals the other processes. `present` when the first ones were signalled, sorted.
+// `some_are_spared`: cgroup.kill must not be used.
+void Victim::follow_up(const std::vector<pid_t>& present, bool some_are_spared) {
+  outcome_.state = KillState::in_flight;
+  processes_.reap(0);
+  watch(0);
+  auto snapshot = list_processes();
+  if (!snapshot.ok()) {
+    removed_ = true;
+    return check();
+  }
+  kill_.attempt(Rung::pidfds).failure = why_incomplete(*snapshot);
+  const std::size_t from = admit(*snapshot);
+  if (from < processes_.size()) {
+    watch(from);
+    (void)processes_.signal(from, SIGKILL);
+    processes_.reap(from);
+  }
+  if (cgroup_kill_.queued() && (snapshot->refused > 0 || snapshot->unlisted)) {
+    cgroup_kill_.withdraw();
+  } else if (cgroup_kill_.queued()) {
+    cgroup_kill_.note_unpinned(processes_.count_unknown(present));
+  } else if (snapshot->refused == 0 && !some_are_spared) {
+    // Processes present before the signal, and those found after it.
+    std::vector<pid_t> own = present;
+    own.insert(own.end(), snapshot->present.begin(), snapshot->present.end());
+    std::ranges::sort(own);
+    cgroup_kill_.select(own, CgroupKill::Match::within, unlisted_);
+    cgroup_kill_.queue(unpinned_);
+  }
+  sweep();
+  check();
+}
+
+}  // namespace forestall::actuators

@@ -87,7 +87,25 @@ TEST_F(RuleGateReaderTest, WhatIsGoneHasNoPressureAndWhatCannotBeReadIsUnknown) 
   std::filesystem::remove(files_ / "cgroup/a/memory.pressure");
   std::filesystem::create_directory(files_ / "cgroup/a/memory.pressure");
   RuleGateReader fresh(tree_, files_ / "proc");
+  files_.write("proc/pressure/memory", full_pressure("0.00"));
   EXPECT_EQ(fresh.highest(gate_of({"/a"})), std::nullopt);
+}
+
+// cgroup.pressure of 0 removes the file; with 1 the averages of before are back.
+TEST_F(RuleGateReaderTest, APressureThatIsOffOpensItsGate) {
+  files_.write("proc/pressure/memory", full_pressure("0.00"));
+  const SharedValue<rulesets::ReadingPlan> plan(rulesets::reading_plan({ruleset("r")}));
+  set_pressure("/a", "0.00");
+  RuleSampleReader reader(tree_, files_ / "proc");
+  EXPECT_THAT(reader.read_planned(at(1), plan).deferred, ElementsAre("r"));
+  std::filesystem::remove(files_ / "cgroup/a/memory.pressure");
+  RuleSampleReader fresh(tree_, files_ / "proc");
+  EXPECT_THAT(fresh.read_planned(at(2), plan).deferred, IsEmpty());
+  RuleGateReader gates(tree_, files_ / "proc");
+  EXPECT_EQ(gates.highest(gate_of({"/a", "/gone"})), std::nullopt);
+  EXPECT_EQ(gates.highest(gate_of({"/gone"})), 0);
+  std::filesystem::remove_all(files_ / "proc/pressure");
+  EXPECT_EQ(gates.highest(gate_of({"/a"})), 0) << "a kernel without PSI";
 }
 
 TEST_F(RuleGateReaderTest, ADeferredRulesetHasAnOverviewOnly) {

@@ -2,8 +2,10 @@
 #include "sources/rule_gate_reader.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "kernel/memory_files.h"
 #include "sources/rule_pressure.h"
@@ -47,7 +49,8 @@ std::optional<double> RuleGateReader::highest(const rulesets::PressureGate& gate
   return highest;
 }
 
-// A cgroup that was removed may have been created again.
+// A cgroup that was removed may have been created again: its averages begin at 0. One whose
+// pressure is off (cgroup.pressure) has none until it is on, and then those of before.
 Result<bool> RuleGateReader::read(const Key& key, std::string_view& text) {
   if (const auto held = held_.find(key); held != held_.end()) {
     const auto again = held->second.read_once(buffer_);
@@ -58,14 +61,24 @@ Result<bool> RuleGateReader::read(const Key& key, std::string_view& text) {
     held_.erase(held);
   }
   auto opened = open(key);
-  if (!opened && kernel::is_removed(opened.error())) return false;
+  if (!opened && has_never_pressure(key)) return false;
   if (!opened) return opened.error();
   const auto read = opened->read_once(buffer_);
-  if (!read && kernel::is_removed(read.error())) return false;
+  if (!read && has_never_pressure(key)) return false;
   if (!read) return read.error();
   text = *read;
   if (held_.size() < kHeldMax) held_.emplace(key, std::move(opened).value());
   return true;
+}
+
+// On v1, and without PSI in the kernel, no detector of a cgroup's pressure ever fires.
+bool RuleGateReader::has_never_pressure(const Key& key) const {
+  const auto& [path, resource] = key;
+  if (::access((proc_ + "/pressure").c_str(), F_OK) != 0 && errno == ENOENT) return true;
+  if (path == "/") return false;
+  if (tree_.version() == kernel::CgroupVersion::v1) return true;
+  const auto directory = tree_.open(path);
+  return !directory && kernel::is_removed(directory.error());
 }
 
 Result<kernel::HeldFile> RuleGateReader::open(const Key& key) const {

@@ -26,8 +26,8 @@ class RuleGateReader {
   RuleGateReader(const kernel::CgroupTree& tree, std::string proc)
       : tree_(tree), proc_(std::move(proc)) {}
 
-  // The highest average of its cgroups; 0 if all of them are gone or have no pressure: the detector
-  // does not fire then. Nothing: one cannot be read for another reason.
+  // The highest average of its cgroups; 0 if all of them are gone, or this host has none. Nothing:
+  // a cgroup that exists has none now, or it cannot be read.
   [[nodiscard]] std::optional<double> highest(const rulesets::PressureGate& gate);
   // For gates of other rulesets.
   void forget() { held_.clear(); }
@@ -37,6 +37,8 @@ class RuleGateReader {
 
   // Whether the file is read; its text is in `buffer_` then. An error: it may exist.
   [[nodiscard]] Result<bool> read(const Key& key, std::string_view& text);
+  // Not now, and not without a new cgroup.
+  [[nodiscard]] bool has_never_pressure(const Key& key) const;
   [[nodiscard]] Result<kernel::HeldFile> open(const Key& key) const;
 
   const kernel::CgroupTree& tree_;

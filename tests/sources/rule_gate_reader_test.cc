@@ -151,6 +151,38 @@ TEST_F(RuleGateReaderTest, ARulesetIsReadForAMinuteAfterItsGateShut) {
   EXPECT_THAT(reader.read_planned(at(61), plan).deferred, ElementsAre("r"));
 }
 
+// Its chain may wait for a hook, and the policy keeps it.
+TEST_F(RuleGateReaderTest, AnotherPlanKeepsWhatHoldsOfEqualRulesets) {
+  RuleSampleReader reader(tree_, files_ / "proc");
+  const SharedValue<rulesets::ReadingPlan> before(rulesets::reading_plan({ruleset("r")}));
+  const SharedValue<rulesets::ReadingPlan> after(
+      rulesets::reading_plan({ruleset("q"), ruleset("r")}));
+  set_pressure("/a", "60.01");
+  EXPECT_THAT(reader.read_planned(at(1), before).deferred, IsEmpty());
+  set_pressure("/a", "0.00");
+  const auto read = reader.read_planned(at(2), after);
+  EXPECT_THAT(read.deferred, ElementsAre("q"));
+  EXPECT_NE(read.find("/a/x"), nullptr) << "r is read for a minute";
+  EXPECT_THAT(reader.read_planned(at(61), after).deferred, ElementsAre("q", "r"));
+  rulesets::Ruleset other = ruleset("r");
+  std::get<rulesets::PressureOver>(other.groups[0].plugins[0].arguments).threshold = 50;
+  set_pressure("/a", "60.01");
+  const SharedValue<rulesets::ReadingPlan> changed(rulesets::reading_plan({ruleset("q"), other}));
+  EXPECT_THAT(reader.read_planned(at(62), changed).deferred, ElementsAre("q"))
+      << "q need not be read yet, and the other r was not read before";
+}
+
+TEST_F(RuleGateReaderTest, AnotherPlanReadsTheOverviewOfNewRulesetsOnly) {
+  RuleSampleReader reader(tree_, files_ / "proc");
+  const SharedValue<rulesets::ReadingPlan> one(rulesets::reading_plan({ruleset("r")}));
+  const SharedValue<rulesets::ReadingPlan> both(
+      rulesets::reading_plan({ruleset("q"), ruleset("r")}));
+  set_pressure("/a", "0.00");
+  EXPECT_NE(reader.read_planned(at(1), one).find("/a"), nullptr);
+  EXPECT_NE(reader.read_planned(at(2), both).find("/a"), nullptr);
+  EXPECT_THAT(reader.read_planned(at(3), one).cgroups, IsEmpty());
+}
+
 TEST_F(RuleGateReaderTest, AShortNodeOpensTheGateOfItsMemory) {
   rulesets::Ruleset ruleset = RuleGateReaderTest::ruleset("r");
   rulesets::AvailableBelow available;

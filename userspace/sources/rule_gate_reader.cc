@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include "kernel/memory_files.h"
 #include "sources/rule_pressure.h"
@@ -47,6 +48,14 @@ std::optional<double> RuleGateReader::highest(const rulesets::PressureGate& gate
     highest = std::max(highest, rulesets::average_of(gate, *file));
   }
   return highest;
+}
+
+void RuleGateReader::keep(const std::vector<rulesets::PressureGate>& gates) {
+  std::set<Key> needed;
+  for (const rulesets::PressureGate& gate : gates) {
+    for (const std::string& path : gate.cgroups) needed.emplace(path, gate.resource);
+  }
+  std::erase_if(held_, [&](const auto& each) { return !needed.contains(each.first); });
 }
 
 // A cgroup that was removed may have been created again: its averages begin at 0. One whose

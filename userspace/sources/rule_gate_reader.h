@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "kernel/cgroup_tree.h"
 #include "kernel/held_file.h"
@@ -29,8 +30,8 @@ class RuleGateReader {
   // The highest average of its cgroups; 0 if all of them are gone, or this host has none. Nothing:
   // a cgroup that exists has none now, or it cannot be read.
   [[nodiscard]] std::optional<double> highest(const rulesets::PressureGate& gate);
-  // For gates of other rulesets.
-  void forget() { held_.clear(); }
+  // Closes the files that none of these gates needs.
+  void keep(const std::vector<rulesets::PressureGate>& gates);
 
  private:
   using Key = std::pair<std::string, rulesets::PressureResource>;  // a path

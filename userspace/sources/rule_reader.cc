@@ -429,30 +429,49 @@ rulesets::RuleObservation RuleSampleReader::read(MonotonicTime now,
 
 rulesets::RuleObservation RuleSampleReader::read_planned(
     MonotonicTime now, const SharedValue<rulesets::ReadingPlan>& plan) {
-  if (plan != plan_) {
-    plan_ = plan;
-    gates_.forget();
-    times_.clear();
-    overview_due_ = now;
-  }
+  if (plan != plan_) change_plan(plan);
   rulesets::Host host;
   if (has_host_gate(*plan_)) read_host(proc_, host);
   std::vector<rulesets::RuleNeed> needs;
   std::vector<std::string> deferred;
   const bool overview = now >= overview_due_;
   if (overview) overview_due_ = now + kOverviewEvery;
+  bool any_overview = false;
   for (const rulesets::RulesetReading& each : *plan_) {
+    const bool shows_first = !each.gates.empty() && !times_.contains(each.ruleset);
     const bool open = is_open(each, host, now);
     if (!open && each.always.empty()) deferred.push_back(each.ruleset);
     append(open ? each.needs : each.always, needs);
-    if (!open && overview) append(each.overview, needs);
+    if (open || each.overview.empty() || (!overview && !shows_first)) continue;
+    append(each.overview, needs);
+    any_overview = true;
   }
   rulesets::RuleObservation observation;
-  if (deferred.size() < plan_->size() || overview) observation = read(now, needs);
+  if (deferred.size() < plan_->size() || any_overview) observation = read(now, needs);
   observation.time = now.time_since_epoch();
   std::ranges::sort(deferred);
   observation.deferred = std::move(deferred);
   return observation;
+}
+
+// What is known of rulesets that are read as before still holds: the policy keeps their state too,
+// and a chain of theirs may wait for a hook.
+void RuleSampleReader::change_plan(const SharedValue<rulesets::ReadingPlan>& plan) {
+  std::map<std::string, RulesetTimes> kept;
+  std::vector<rulesets::PressureGate> gates;
+  for (const rulesets::RulesetReading& each : *plan) {
+    for (const rulesets::RuleGate& gate : each.gates) {
+      if (const auto* pressure = std::get_if<rulesets::PressureGate>(&gate)) {
+        gates.push_back(*pressure);
+      }
+    }
+    auto known = times_.find(each.ruleset);
+    if (known == times_.end() || std::ranges::find(*plan_, each) == plan_->end()) continue;
+    kept.insert(times_.extract(known));
+  }
+  times_ = std::move(kept);
+  gates_.keep(gates);
+  plan_ = plan;
 }
 
 bool RuleSampleReader::is_open(const rulesets::RulesetReading& reading, const rulesets::Host& host,

@@ -52,8 +52,8 @@ class RuleSampleReader {
   [[nodiscard]] rulesets::RuleObservation read(MonotonicTime now,
                                                const std::vector<rulesets::RuleNeed>& needs);
   // The same for the rulesets whose gates are open. The others are `deferred`: of them it reads the
-  // overview, every kOverviewEvery. If there is nothing to read, the observation has no cgroup and
-  // no host.
+  // overview, at first and every kOverviewEvery. If there is nothing to read, the observation has
+  // no cgroup and no host.
   [[nodiscard]] rulesets::RuleObservation read_planned(
       MonotonicTime now, const SharedValue<rulesets::ReadingPlan>& plan);
 
@@ -64,6 +64,7 @@ class RuleSampleReader {
   };
 
   [[nodiscard]] std::vector<std::string> spared();
+  void change_plan(const SharedValue<rulesets::ReadingPlan>& plan);
   [[nodiscard]] bool is_open(const rulesets::RulesetReading& reading, const rulesets::Host& host,
                              MonotonicTime now);
   [[nodiscard]] bool is_open(const rulesets::PressureGate& gate, MonotonicTime now,

@@ -54,8 +54,8 @@ Result<void> NodeUsageCollector::add_round(std::string_view body) {
   // Resources have the names of constants: the means outlive the texts of the answer.
   const rebalance::Snapshot round = reader.take(0);
   for (const rebalance::MetricsSample& each : round.node_metrics) {
-    const auto [known, is_first] = means_.try_emplace(std::string(each.name));
-    rebalance::add_sample(known->second, is_first, each.usage);
+    // Only plans that decide as the descheduler have these means.
+    rebalance::add_sample(means_[std::string(each.name)], each.usage, true);
   }
   return {};
 }

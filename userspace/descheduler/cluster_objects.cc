@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <utility>
 
 #include "intake/wall_time.h"
 #include "model/quantity.h"
@@ -309,11 +310,22 @@ Result<void> ObjectReader::add_pod_metrics(const Value& object) {
   const Value metadata = TRY(object.at("metadata"));
   out.name = TRY(required_text(metadata, "name"));
   if (const auto name = TRY(metadata.find("namespace"))) out.pod_namespace = TRY(text(*name));
+  std::size_t containers = 0;
+  std::vector<std::string_view> found;  // once for each container that has the resource
   const auto add_usage = [&](const Value& item) -> Result<void> {
-    if (const auto usage = TRY(item.find("usage"))) out.usage.add(TRY(amounts(*usage)));
+    ++containers;
+    const auto usage = TRY(item.find("usage"));
+    if (!usage) return {};
+    const rebalance::Amounts amounts_of_one = TRY(amounts(*usage));
+    for (const rebalance::Amount& each : amounts_of_one) found.push_back(each.resource);
+    out.usage.add(amounts_of_one);
     return {};
   };
   TRY(object.each_in("containers", add_usage));
+  for (const rebalance::Amount& each : out.usage) {
+    const auto count = std::ranges::count(found, each.resource);
+    if (std::cmp_less(count, containers)) out.incomplete.push_back(each.resource);
+  }
   snapshot_.pod_metrics.push_back(std::move(out));
   return {};
 }

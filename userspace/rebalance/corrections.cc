@@ -48,6 +48,9 @@ constexpr CorrectionRow kTable[] = {
     {Correction::destinations_below_target, "destinations-below-target",
      "LowNodeUtilization moves pods also to nodes that stay below their targets with them, if no "
      "underutilized node has room, and also if no node is underutilized"},
+    {Correction::unknown_usage, "unknown-usage",
+     "by KubernetesMetrics, a pod stays if one of its containers has no value of cpu or memory, and "
+     "a node without such a value is an error, not unused"},
 };
 
 constexpr bool is_in_order() {

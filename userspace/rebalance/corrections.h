@@ -27,6 +27,7 @@ enum class Correction : std::uint8_t {
   leaving_pods,
   hidden_usage,
   destinations_below_target,
+  unknown_usage,
 };
 
 struct CorrectionRow {
@@ -52,7 +53,7 @@ class Corrections {
   friend bool operator==(const Corrections&, const Corrections&) = default;
 
  private:
-  std::bitset<static_cast<std::size_t>(Correction::destinations_below_target) + 1> set_;
+  std::bitset<static_cast<std::size_t>(Correction::unknown_usage) + 1> set_;
 };
 
 }  // namespace forestall::rebalance

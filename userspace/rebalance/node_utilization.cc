@@ -175,7 +175,12 @@ class PodMover {
     std::optional<Amounts> usage;
     if (source_.measures_pods()) {
       usage = source_.pod(index);
-      if (!usage) return Next::pod;
+      if (!usage) {
+        if (session_.view().corrects(Correction::unknown_usage)) {
+          session_.refuse(index, reason_, "what it uses is unknown");
+        }
+        return Next::pod;
+      }
     }
     Rooms rooms{.nodes = destination_nodes_, .further_nodes = further_nodes_};
     if (usage) {

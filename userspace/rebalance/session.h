@@ -90,6 +90,11 @@ class PluginSession {
   // booked.
   [[nodiscard]] EvictResult evict(PodIndex pod, SharedText reason, const Rooms* rooms = nullptr);
 
+  // Records that the plugin would have evicted the pod, and why it did not.
+  void refuse(PodIndex pod, SharedText reason, std::string problem) {
+    record(pod, std::move(reason), SharedText(std::move(problem)));
+  }
+
   // Records a limit that stopped an eviction.
   void note_limit(const char* message);
 

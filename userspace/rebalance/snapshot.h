@@ -211,6 +211,8 @@ struct MetricsSample {
   std::string_view pod_namespace;  // of a pod
   std::string_view name;           // of the node or pod
   Amounts usage;
+  // Of a pod: resources that some of its containers lack. `usage` has the sum of the others.
+  std::vector<std::string_view> incomplete = {};
 };
 
 struct PrometheusSample {

@@ -24,11 +24,11 @@ std::string text_of(double value) {
 }
 
 // The smoothed usage of every node with samples.
-std::unordered_map<std::string_view, Amounts> smoothed(const std::vector<MetricsSample>& samples) {
+std::unordered_map<std::string_view, Amounts> smoothed(const std::vector<MetricsSample>& samples,
+                                                       bool absent_is_zero) {
   std::unordered_map<std::string_view, Amounts> nodes;
   for (const MetricsSample& sample : samples) {
-    const auto [known, is_first] = nodes.try_emplace(sample.name);
-    add_sample(known->second, is_first, sample.usage);
+    add_sample(nodes[sample.name], sample.usage, absent_is_zero);
   }
   return nodes;
 }
@@ -69,16 +69,18 @@ std::int64_t weighted_mean(std::int64_t before, std::int64_t sample) {
                       (1 - kBeta) * static_cast<double>(sample));
 }
 
-void add_sample(Amounts& mean, bool is_first, const Amounts& sample) {
+void add_sample(Amounts& mean, const Amounts& sample, bool absent_is_zero) {
   for (const std::string_view resource : {kCpu, kMemory}) {
     const Amount* const measured = sample.find(resource);
-    if (measured == nullptr) continue;
+    if (measured == nullptr && !absent_is_zero) continue;
+    const Nanos used = measured == nullptr ? 0 : measured->nanos;
+    const bool is_first = mean.find(resource) == nullptr;
     Nanos& amount = mean.at(resource);
     if (is_first) {
-      amount = measured->nanos;
+      amount = used;
       continue;
     }
-    const std::int64_t now = counted(resource, measured->nanos);
+    const std::int64_t now = counted(resource, used);
     amount = nanos_of(resource, weighted_mean(counted(resource, amount), now));
   }
 }
@@ -136,7 +138,8 @@ std::unordered_map<NodeIndex, Amounts> UsageSource::evicted() {
 Result<std::vector<Amounts>> UsageSource::collected(std::span<const NodeIndex> nodes) {
   const auto booked_on = booked();
   const auto evicted_from = evicted();
-  const auto means = smoothed(view_.snapshot().node_metrics);
+  const auto means = smoothed(view_.snapshot().node_metrics,
+                              !view_.corrects(Correction::unknown_usage));
   std::vector<Amounts> usages;
   for (const NodeIndex each : nodes) {
     const std::string_view name = view_.node(each).name;
@@ -212,6 +215,14 @@ Result<std::vector<Amounts>> UsageSource::queried(std::span<const NodeIndex> nod
   return usages;
 }
 
+// The descheduler adds up the containers that have the resource. If none has it, it evicts the pod
+// and then ends with a nil pointer; here the pod stays, as one without metrics.
+bool UsageSource::is_measured_in(const MetricsSample& sample, std::string_view resource) const {
+  if (sample.usage.find(resource) == nullptr) return false;
+  return !view_.corrects(Correction::unknown_usage) ||
+         std::ranges::find(sample.incomplete, resource) == sample.incomplete.end();
+}
+
 void UsageSource::index_pod_metrics() {
   const auto& samples = view_.snapshot().pod_metrics;
   for (std::size_t i = 0; i < samples.size(); ++i) {
@@ -230,8 +241,12 @@ std::optional<Amounts> UsageSource::pod(PodIndex index) {
     if (!indexed_) index_pod_metrics();
     const auto found = pod_metrics_.find(pod_key(pod.pod_namespace, pod.name));
     if (found == pod_metrics_.end()) return std::nullopt;
-    const Amounts& measured = view_.snapshot().pod_metrics[found->second].usage;
-    for (const std::string& resource : tracked_) usage.at(resource) = measured.of(resource);
+    const MetricsSample& sample = view_.snapshot().pod_metrics[found->second];
+    for (const std::string& resource : tracked_) {
+      const bool is_known = resource == kPods || is_measured_in(sample, resource);
+      if (!is_known) return std::nullopt;
+      usage.at(resource) = sample.usage.of(resource);
+    }
   }
   if (Amount const* const pods = usage.find(kPods); pods != nullptr) {
     usage.at(kPods) = nanos_of(kPods, 1);

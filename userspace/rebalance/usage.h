@@ -44,7 +44,8 @@ class UsageSource {
   [[nodiscard]] bool is_measured() const { return source_ != MetricsSource::requests; }
   // Prometheus does not measure pods.
   [[nodiscard]] bool measures_pods() const { return source_ != MetricsSource::prometheus; }
-  // Nothing: not measured. REQUIRES: measures_pods().
+  // Nothing: not measured, of a tracked resource in no container. If unknown-usage is corrected,
+  // also if one container lacks it. REQUIRES: measures_pods().
   [[nodiscard]] std::optional<Amounts> pod(PodIndex pod);
 
  private:
@@ -55,6 +56,7 @@ class UsageSource {
   [[nodiscard]] std::unordered_map<NodeIndex, Amounts> booked() const;
   [[nodiscard]] std::unordered_map<NodeIndex, Amounts> evicted();
   void index_pod_metrics();
+  [[nodiscard]] bool is_measured_in(const MetricsSample& sample, std::string_view resource) const;
 
   const ClusterView& view_;
   MetricsSource source_;
@@ -74,7 +76,8 @@ class UsageSource {
 [[nodiscard]] std::int64_t weighted_mean(std::int64_t before, std::int64_t sample);
 
 // Moves the mean of a node's cpu and memory by a sample of it. A first sample is kept as it is,
-// with fractions of what counted() counts.
-void add_sample(Amounts& mean, bool is_first, const Amounts& sample);
+// with fractions of what counted() counts. `absent_is_zero`: of a resource that the sample lacks,
+// as in the descheduler; otherwise the mean stays.
+void add_sample(Amounts& mean, const Amounts& sample, bool absent_is_zero);
 
 }  // namespace forestall::rebalance

@@ -31,8 +31,8 @@ std::string node_sample(const std::string& name, const std::string& cpu,
 std::string pod_sample(const std::string& name, const std::vector<std::string>& usages) {
   std::string containers;
   for (const std::string& each : usages) {
-    containers += fmt::format(R"({}{{"name": "c", "usage": {}}})", containers.empty() ? "" : ", ",
-                              each);
+    containers +=
+        fmt::format(R"({}{{"name": "c", "usage": {}}})", containers.empty() ? "" : ", ", each);
   }
   return fmt::format(
       R"({{"kind": "PodMetrics", "metadata": {{"name": "{}", "namespace": "default"}},
@@ -84,14 +84,13 @@ TEST(UnknownUsage, AContainerWithoutAValueKeepsItsPod) {
 }
 
 TEST(UnknownUsage, APodWithoutAnyValueOfATrackedResourceStays) {
-  for (const auto& containers : {std::vector<std::string>{usage_text("", "10")},
-                                 std::vector<std::string>{usage_text("300m", "")},
-                                 std::vector<std::string>{}}) {
+  for (const auto& containers :
+       {std::vector<std::string>{usage_text("", "10")},
+        std::vector<std::string>{usage_text("300m", "")}, std::vector<std::string>{}}) {
     for (const char* const compat : {"upstream", "fixed"}) {
       SCOPED_TRACE(compat);
-      EXPECT_THAT(
-          measured_plan(compat, kCpu30To50, hot_node(), samples_with(containers)).evicted(),
-          ElementsAre("p2", "p3"));
+      EXPECT_THAT(measured_plan(compat, kCpu30To50, hot_node(), samples_with(containers)).evicted(),
+                  ElementsAre("p2", "p3"));
     }
   }
 }
@@ -118,6 +117,83 @@ TEST(UnknownUsage, ALaterSampleWithoutAValueMovesTheMeanOnlyForTheDescheduler) {
   };
   EXPECT_EQ(after_empty(true), 900);
   EXPECT_EQ(after_empty(false), 1000);
+}
+
+// n1 is short of memory. "idle" is of lower priority, and uses cpu only.
+TEST(UsefulMoves, APodThatUsesNothingOfWhatIsShortStays) {
+  const auto cluster = std::vector<std::string>{node_text("n1"), node_text("n2")} +
+                       std::vector<std::string>{pod_text("idle", "n1", {.priority = "1"}),
+                                                pod_text("large", "n1", {.priority = "2"})};
+  const std::vector<std::string> metrics{node_sample("n1", "1500m", "2400"),
+                                         node_sample("n2", "10m", "1"),
+                                         pod_sample("idle", {usage_text("900m", "0")}),
+                                         pod_sample("large", {usage_text("1m", "1200")})};
+  const std::string args = "thresholds: {memory: 30}, targetThresholds: {memory: 50}";
+  EXPECT_THAT(measured_plan("upstream", args, cluster, metrics).evicted(),
+              ElementsAre("idle", "large"));
+  const World fixed = measured_plan("fixed", args, cluster, metrics);
+  EXPECT_THAT(fixed.evicted(), ElementsAre("large"));
+  EXPECT_EQ(refusal_of(fixed, "idle"), "it uses nothing of what its node is short of");
+}
+
+TEST(UsefulMoves, APodThatIsShortOfNothingButItsPlaceMayMove) {
+  const auto cluster = std::vector<std::string>{node_text("n1"), node_text("n2")} +
+                       pods_text("p", 6, "n1", {.cpu = "0"});
+  const std::string policy =
+      policy_text("LowNodeUtilization", "{thresholds: {pods: 20}, targetThresholds: {pods: 50}}",
+                  "{}", "compat: fixed, ");
+  EXPECT_THAT(plan_for(policy, cluster).evicted(), ElementsAre("p1"));
+}
+
+// By Prometheus: n2 and n3 are at their target, and all pods are BestEffort.
+TEST(UsefulMoves, PodsWithoutRequestsDoNotPileUpByPrometheus) {
+  const auto cluster = std::vector<std::string>{node_text("n1"), node_text("n2")} +
+                       pods_text("p", 4, "n1", {.cpu = "0"});
+  const std::string sample =
+      R"({"status": "success", "data": {"resultType": "vector", "result": [
+      {"metric": {"instance": "n1"}, "value": [0, "0.9"]},
+      {"metric": {"instance": "n2"}, "value": [0, "0.5"]}]}})";
+  const auto plan_in = [&](const std::string& compat, const std::string& thresholds,
+                           const std::vector<std::string>& pods) {
+    return plan_for(policy_text("LowNodeUtilization",
+                                "{" + thresholds +
+                                    ", evictionLimits: {node: 3}, metricsUtilization: {source: "
+                                    "Prometheus, prometheus: {query: q}}}",
+                                "{}",
+                                "compat: " + compat +
+                                    ", metricsProviders: [{source: Prometheus, prometheus: {url: "
+                                    "'http://localhost'}}], "),
+                    pods, {sample});
+  };
+  const std::string at_target =
+      "thresholds: {MetricResource: 50}, targetThresholds: {MetricResource: 50}";
+  EXPECT_THAT(plan_in("fixed", at_target, cluster).evicted(), IsEmpty());
+  const std::string below =
+      "thresholds: {MetricResource: 50}, targetThresholds: {MetricResource: 60}";
+  EXPECT_THAT(plan_in("upstream", below, cluster).evicted(), ElementsAre("p1", "p2", "p3"));
+  const World fixed =
+      plan_in("fixed", below, cluster + std::vector<std::string>{pod_text("q", "n1")});
+  EXPECT_THAT(fixed.evicted(), ElementsAre("q"));
+  EXPECT_EQ(refusal_of(fixed, "p1"), "it uses nothing of what its node is short of");
+}
+
+// Only memory has a threshold. The cpu of n2 is used up, its memory is not.
+TEST(UsefulMoves, ADestinationKeepsTheCapacityOfWhatHasNoThreshold) {
+  const auto cluster = std::vector<std::string>{node_text("n1"), node_text("n2"), node_text("n3")} +
+                       pods_text("p", 2, "n1", {.cpu = "0"});
+  const std::string args = "thresholds: {memory: 10}, targetThresholds: {memory: 50}";
+  const auto destination_with = [&](const std::string& cpu) {
+    const World world = measured_plan(
+        "fixed", args, cluster,
+        {node_sample("n1", "1", "2400"), node_sample("n2", cpu, "600"),
+         node_sample("n3", "1500m", "610"), pod_sample("p1", {usage_text("400m", "500")}),
+         pod_sample("p2", {usage_text("400m", "500")})});
+    EXPECT_THAT(world.evicted(), testing::Contains("p1"));
+    const auto to = world.plan.evictions.at(0).destination;
+    return std::string(to ? world.snapshot.nodes[*to].name : "none");
+  };
+  EXPECT_EQ(destination_with("1500m"), "n2");
+  EXPECT_EQ(destination_with("1700m"), "n3") << "n2 would use 2,100m of 2,000m";
 }
 
 }  // namespace

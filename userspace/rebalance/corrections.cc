@@ -49,8 +49,12 @@ constexpr CorrectionRow kTable[] = {
      "LowNodeUtilization moves pods also to nodes that stay below their targets with them, if no "
      "underutilized node has room, and also if no node is underutilized"},
     {Correction::unknown_usage, "unknown-usage",
-     "by KubernetesMetrics, a pod stays if one of its containers has no value of cpu or memory, and "
+     "by KubernetesMetrics, a pod stays if one of its containers has no value of cpu or memory, "
+     "and "
      "a node without such a value is an error, not unused"},
+    {Correction::useful_moves, "useful-moves",
+     "LowNodeUtilization moves only pods that use something of what their node is short of; by "
+     "Prometheus, only those that request cpu or memory"},
 };
 
 constexpr bool is_in_order() {

@@ -28,6 +28,7 @@ enum class Correction : std::uint8_t {
   hidden_usage,
   destinations_below_target,
   unknown_usage,
+  useful_moves,
 };
 
 struct CorrectionRow {
@@ -53,7 +54,7 @@ class Corrections {
   friend bool operator==(const Corrections&, const Corrections&) = default;
 
  private:
-  std::bitset<static_cast<std::size_t>(Correction::unknown_usage) + 1> set_;
+  std::bitset<static_cast<std::size_t>(Correction::useful_moves) + 1> set_;
 };
 
 }  // namespace forestall::rebalance

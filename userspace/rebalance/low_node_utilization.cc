@@ -122,6 +122,7 @@ void run_plugin(PluginSession& session, const LowNodeUtilizationArgs& args) {
   rules.resources = deciding_resources(session.view(), source, args.target_thresholds);
   rules.excluded_namespaces = &args.excluded_namespaces;
   rules.evictions_per_node = args.evictions_per_node;
+  rules.relieves_sources = true;
   rules.source_filter = [&](const NodeUtilization& node) {
     return std::any_of(rules.resources.begin(), rules.resources.end(),
                        [&](const std::string& resource) {

@@ -47,8 +47,8 @@ class PodMover {
   PodMover(PluginSession& session, UsageSource& source, const MoveRules& rules)
       : session_(session), source_(source), rules_(rules) {
     destinations_.resize(session.view().snapshot().nodes.size());
-    rooms_.resize(destinations_.size() * rules.resources.size());
-    wanted_.resize(rules.resources.size());
+    wanted_.resize(source.tracked().size());
+    rooms_.resize(destinations_.size() * wanted_.size());
     for (const std::string& resource : rules.resources) available_.at(resource) = 0;
     for (NodeUtilization* const each : rules.destinations) {
       add_destination(*each, destination_nodes_);
@@ -183,11 +183,15 @@ class PodMover {
       }
     }
     Rooms rooms{.nodes = destination_nodes_, .further_nodes = further_nodes_};
+    if (!relieves(node, pod, usage)) {
+      session_.refuse(index, reason_, "it uses nothing of what its node is short of");
+      return Next::pod;
+    }
     if (usage) {
       rooms.usage = &*usage;
       rooms.measured = source_.is_measured();
       for (std::size_t i = 0; i < wanted_.size(); ++i) {
-        wanted_[i] = usage->of(rules_.resources[i]);
+        wanted_[i] = usage->of(source_.tracked()[i]);
       }
       rooms.accepts = [this](NodeIndex each) { return stays_below_caps(each); };
     } else if (session_.view().corrects(Correction::room_first)) {
@@ -212,6 +216,19 @@ class PodMover {
     }
     book(*usage);
     return may_continue(node) ? Next::pod : Next::node;
+  }
+
+  // Whether the node gets better without the pod. By Prometheus nothing is known of a pod that
+  // requests neither cpu nor memory.
+  [[nodiscard]] bool relieves(const NodeUtilization& node, const ClusterPod& pod,
+                              const std::optional<Amounts>& usage) const {
+    if (!rules_.relieves_sources || !session_.view().corrects(Correction::useful_moves)) {
+      return true;
+    }
+    if (!usage) return share_of(pod, node.node) > 0;
+    return std::ranges::any_of(rules_.resources, [&](const std::string& resource) {
+      return usage->of(resource) > 0 && node.usage.of(resource) > node.cap.of(resource);
+    });
   }
 
   // Whether the destination does with wanted_.
@@ -244,7 +261,7 @@ class PodMover {
   void measure_room(NodeIndex destination) {
     const NodeUtilization& node = *destinations_[destination];
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
-      const std::string& resource = rules_.resources[i];
+      const std::string& resource = source_.tracked()[i];
       rooms_[destination * wanted_.size() + i] = node.cap.of(resource) - node.usage.of(resource);
     }
   }
@@ -265,7 +282,8 @@ class PodMover {
   std::vector<NodeUtilization*> destinations_;  // by node; null: not one
   // If pods are not measured: how many left each node that the sample may still have.
   std::map<NodeIndex, std::uint64_t> left_;
-  // By node and rules_.resources: what a destination may use more, and what a pod uses.
+  // By node and tracked resource: what a destination may use more, and what a pod uses. Those
+  // without a threshold count up to the capacity.
   std::vector<Nanos> rooms_;
   std::vector<Nanos> wanted_;
   Amounts available_;

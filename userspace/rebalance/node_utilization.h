@@ -56,6 +56,7 @@ struct MoveRules {
   std::vector<NodeUtilization*> further_destinations;
   const std::set<std::string, std::less<>>* excluded_namespaces = nullptr;
   std::optional<std::uint64_t> evictions_per_node;
+  bool relieves_sources = false;  // of what they use above their caps; else they are emptied
   // Also checked for each pod of a source.
   std::function<bool(const ClusterPod&)> pod_filter;
   // Whether the source is still one, before and after each eviction.

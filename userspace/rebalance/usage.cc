@@ -138,8 +138,8 @@ std::unordered_map<NodeIndex, Amounts> UsageSource::evicted() {
 Result<std::vector<Amounts>> UsageSource::collected(std::span<const NodeIndex> nodes) {
   const auto booked_on = booked();
   const auto evicted_from = evicted();
-  const auto means = smoothed(view_.snapshot().node_metrics,
-                              !view_.corrects(Correction::unknown_usage));
+  const auto means =
+      smoothed(view_.snapshot().node_metrics, !view_.corrects(Correction::unknown_usage));
   std::vector<Amounts> usages;
   for (const NodeIndex each : nodes) {
     const std::string_view name = view_.node(each).name;

@@ -166,21 +166,17 @@ TEST(ReadingPlan, AGateStaysShutWhileItsAverageRises) {
   EXPECT_EQ(shut_for(gate, 0), std::chrono::seconds(0));
 }
 
-// A pod with two containers, second by second: phases of pressure, of reclaim and of growth.
+// A pod with two containers: phases of pressure, of reclaim and of growth. It is read every second,
+// up to `late` later.
 class PodStory {
  public:
-  explicit PodStory(unsigned seed) : dice_(seed) {}
+  PodStory(unsigned seed, std::chrono::milliseconds late) : dice_(seed), late_(late) {}
 
   RuleObservation next() {
-    ++second_;
-    if (second_ >= phase_end_) begin_phase();
-    if (second_ % 2 == 0) {
-      avg10_ += (stalled_ - avg10_) * (1 - std::exp(-0.2));
-      avg60_ += (stalled_ - avg60_) * (1 - std::exp(-2.0 / 60));
-    }
-    if (reclaims_) pgscan_ += 1 + below(100);
+    time_ += std::chrono::milliseconds(1000 + below(late_.count() + 1));
+    while (std::chrono::seconds(second_ + 1) <= time_) pass_second();
     RuleObservation seen;
-    seen.time = std::chrono::seconds(second_);
+    seen.time = time_;
     seen.host.mem_total = 1'000'000;
     for (const char* path : {"/", "/pods", "/pods/a", "/pods/a/x", "/pods/a/y"}) add(path, seen);
     return seen;
@@ -189,6 +185,15 @@ class PodStory {
  private:
   std::int64_t below(std::int64_t limit) {
     return std::uniform_int_distribution<std::int64_t>(0, limit - 1)(dice_);
+  }
+  void pass_second() {
+    ++second_;
+    if (second_ >= phase_end_) begin_phase();
+    if (second_ % 2 == 0) {
+      avg10_ += (stalled_ - avg10_) * (1 - std::exp(-0.2));
+      avg60_ += (stalled_ - avg60_) * (1 - std::exp(-2.0 / 60));
+    }
+    if (reclaims_) pgscan_ += 1 + below(100);
   }
   void begin_phase() {
     phase_end_ = second_ + 1 + below(below(2) == 0 ? 5 : below(4) == 0 ? 400 : 60);
@@ -211,6 +216,8 @@ class PodStory {
   }
 
   std::mt19937 dice_;
+  const std::chrono::milliseconds late_;
+  std::chrono::milliseconds time_{0};
   std::int64_t second_ = 0;
   std::int64_t phase_end_ = 0;
   double stalled_ = 0;
@@ -242,13 +249,13 @@ struct Comparison {
   std::string difference;
 };
 
-Comparison compare(const Ruleset& ruleset, unsigned seed) {
+Comparison compare(const Ruleset& ruleset, unsigned seed, std::chrono::milliseconds late) {
   const RulesetReading reading = reading_plan({ruleset}).at(0);
   RuleConfig config;
   config.program = RuleProgram({ruleset}, {});
   RuleState whole;
   RuleState deferring;
-  PodStory story(seed);
+  PodStory story(seed, late);
   Comparison result;
   std::chrono::nanoseconds open_until{0};
   std::chrono::nanoseconds shut_until{0};
@@ -280,11 +287,11 @@ Comparison compare(const Ruleset& ruleset, unsigned seed) {
   return result;
 }
 
-void expect_same(const Ruleset& ruleset) {
+void expect_same(const Ruleset& ruleset, std::chrono::milliseconds late) {
   int fired = 0;
   int deferred = 0;
   for (unsigned seed = 1; seed <= 12; ++seed) {
-    const Comparison found = compare(ruleset, seed);
+    const Comparison found = compare(ruleset, seed, late);
     EXPECT_EQ(found.difference, "") << "seed " << seed;
     fired += found.fired;
     deferred += found.deferred;
@@ -293,7 +300,14 @@ void expect_same(const Ruleset& ruleset) {
   EXPECT_GT(deferred, 200);
 }
 
-TEST(ReadingPlan, ADeferredRulesetActsAsOneThatIsAlwaysRead) {
+class DeferredRuleset : public testing::TestWithParam<int> {
+ protected:
+  static void expect_same(const Ruleset& ruleset) {
+    rulesets::expect_same(ruleset, std::chrono::milliseconds(GetParam()));
+  }
+};
+
+TEST_P(DeferredRuleset, ActsAsOneThatIsAlwaysRead) {
   expect_same(deferrable({pressure_of_pod(60, 30), MemoryReclaim{kPod, 30}},
                          kill_in_pod(KillBy::memory_size_or_growth)));
   expect_same(
@@ -308,6 +322,9 @@ TEST(ReadingPlan, ADeferredRulesetActsAsOneThatIsAlwaysRead) {
   expect_same(deferrable({longer, RateAbove{kPod, RateAbove::Of::scans, 10, 20}},
                          kill_in_pod(KillBy::memory_size_or_growth)));
 }
+
+// Milliseconds by which a reading is late at most.
+INSTANTIATE_TEST_SUITE_P(Lateness, DeferredRuleset, testing::Values(0, 700));
 
 }  // namespace
 }  // namespace forestall::rulesets

@@ -233,7 +233,7 @@ rulesets::RuleObservation RuleReader::read(MonotonicTime now) const {
   while (!level.empty()) {
     std::vector<std::string> next;
     for (const std::string& path : level) {
-      if (observation.cgroups.size() >= kCgroupsMax) break;
+      if (observation.cgroups.size() >= RuleSelection::kCgroupsMax) break;
       static_cast<void>(add(path, observation, next));
     }
     level = std::move(next);

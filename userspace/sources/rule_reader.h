@@ -3,7 +3,6 @@
 // memory. A file that this kernel or cgroup version does not have is unknown.
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,10 +20,8 @@ namespace forestall::sources {
 
 class RuleReader {
  public:
-  // Cgroups beyond this number are not read, the deepest ones first.
-  static constexpr std::size_t kCgroupsMax = 8192;
-
-  // `tree` outlives the reader.
+  // `tree` outlives the reader. Cgroups beyond RuleSelection::kCgroupsMax are not read, the deepest
+  // ones first.
   explicit RuleReader(const kernel::CgroupTree& tree) : tree_(tree) {}
 
   // A cgroup that is removed meanwhile is left out.

@@ -45,8 +45,6 @@ void ManagedReadings::evaluated(const exports::Evaluation& evaluation) {
     if (const rulesets::Cgroup* cgroup = rules->find((*monitored)[i])) {
       taken.cgroups.push_back(reading_of(*cgroup));
       if (last_) taken.cgroups.back().last_pgscan = last_pgscan_of(*last_, taken.cgroups.back());
-    } else if (last_ && !rules->deferred.empty()) {
-      if (const auto* before = find(*last_, (*monitored)[i])) taken.cgroups.push_back(*before);
     }
   }
   set(std::make_shared<const ManagedReadingsTaken>(std::move(taken)));

@@ -34,7 +34,9 @@ struct ManagedCgroupReading {
 struct ManagedReadingsTaken {
   MonotonicTime at{};
   rulesets::Host host;
-  std::vector<ManagedCgroupReading> cgroups;  // by path; without those that do not exist
+  // By path; without those that do not exist or were not read then because their ruleset is
+  // deferred: their older readings are not current.
+  std::vector<ManagedCgroupReading> cgroups;
 };
 
 class ManagedReadings final : public exports::EvaluationListener {

@@ -27,6 +27,21 @@ class DecisionsOfKills final : public LoopGuard {
   std::optional<std::size_t> considered;
 };
 
+// Has lists to take and a turn of its work due, as the test sets them.
+class ListsToServe final : public LoopGuard {
+ public:
+  [[nodiscard]] std::optional<MonotonicTime> preparation_due() const override { return due; }
+  void prepare(const Config& /*config*/, const GrowthWatch& /*growth*/) override {
+    ++turns;
+    due.reset();
+  }
+  void take_lists() override { ++taken; }
+
+  std::optional<MonotonicTime> due;
+  int turns = 0;
+  int taken = 0;
+};
+
 class CoreGuard : public CoreOnFiles {
  protected:
   CoreGuard() : CoreOnFiles{"/all", "/all/leak"} {
@@ -66,6 +81,45 @@ TEST_F(CoreGuard, ADecisionIsGivenToTheGuardWhenItsVictimIsSignalled) {
   EXPECT_EQ(guard_.begun, 1U);
   EXPECT_EQ(guard_.considered, 1U);
   EXPECT_TRUE(child_.wait_exit());
+}
+
+// A tenant that creates cgroups causes events without a pause. The loop serves its timer later.
+class CoreGuardUnderEvents : public CoreGuard {
+ protected:
+  void SetUp() override {
+    config_.dry_run = true;
+    open(config_, clock_);
+    start(Parts{.clock = clock_,
+                .tree = tree_,
+                .observer = *observer_,
+                .ladder = *ladder_,
+                .log = *log_,
+                .guard = lists_},
+          config_);
+    lists_.taken = 0;
+  }
+  ListsToServe lists_;
+  FakeSource events_{Feature::bpf};
+};
+
+TEST_F(CoreGuardUnderEvents, ListsThatAreDoneAreTaken) {
+  core_->source_ready(events_);
+  EXPECT_GE(lists_.taken, 1);
+  lists_.taken = 0;
+  core_->ladder_ready();
+  EXPECT_GE(lists_.taken, 1);
+}
+
+TEST_F(CoreGuardUnderEvents, AnOverdueTurnIsServedAndAnotherOneWaits) {
+  lists_.due = clock_.now();
+  core_->source_ready(events_);
+  EXPECT_EQ(lists_.turns, 0);
+  clock_.advance(std::chrono::milliseconds(10));
+  core_->source_ready(events_);
+  EXPECT_EQ(lists_.turns, 1);
+  lists_.due = clock_.now() - std::chrono::milliseconds(10);
+  core_->guard_ready();
+  EXPECT_EQ(lists_.turns, 2);
 }
 
 TEST_F(CoreGuard, WithoutAGuardTheMemoryOfAFormerOnesKillIsAwaited) {

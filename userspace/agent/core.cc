@@ -145,6 +145,7 @@ void Core::source_ready(sources::Source& source) {
   // Kills by the kernel are recorded after the agent has acted.
   oom_kills_.take_from(source, parts_.clock.now());
   oom_kills_.report_complete(config_, parts_.clock.now());
+  preparation_.catch_up_guard();
 }
 
 void Core::ladder_ready() {
@@ -157,8 +158,12 @@ void Core::ladder_ready() {
   }
   const MonotonicTime now = parts_.clock.now();
   const Wake progress{WakeSource::kill_progress, now, {}, {}};
-  if (changed) return round_.run(progress);
-  if (const auto wake = scheduler_.admit({progress}, tree_.rescan_at(), now)) round_.run(*wake);
+  if (changed) {
+    round_.run(progress);
+  } else if (const auto wake = scheduler_.admit({progress}, tree_.rescan_at(), now)) {
+    round_.run(*wake);
+  }
+  preparation_.catch_up_guard();
 }
 
 void Core::pins_ready() {
@@ -192,6 +197,7 @@ void Core::guard_ready() {
   const MonotonicTime woken = parts_.clock.now();
   kills_.take_guard_kills(config_);
   round_.run(Wake{WakeSource::guard, woken, {}, {}});
+  preparation_.catch_up_guard();
 }
 
 void Core::guard_lists_ready() {

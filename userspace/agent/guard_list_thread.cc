@@ -55,7 +55,7 @@ void GuardListThread::start_next() {
 }
 
 void GuardListThread::collect() {
-  if (!thread_->finish()) return;
+  if (!running_ || thread_->running() || !thread_->finish()) return;
   const auto job = std::exchange(running_, nullptr);
   if (!job->cancelled()) job->done_ = true;
   start_next();

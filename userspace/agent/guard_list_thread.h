@@ -53,7 +53,7 @@ class GuardListThread {
   void destroy(std::shared_ptr<const void> garbage);
   // Polls readable once collect() has something to do.
   [[nodiscard]] int fd() const { return thread_->fd(); }
-  // Marks what the thread has done, and starts the next job.
+  // Marks what the thread has done, and starts the next job. Free if there is nothing to do.
   void collect();
 
  private:

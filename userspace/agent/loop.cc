@@ -165,9 +165,10 @@ Result<void> add_parts(sd_event* event, const Parts& parts, Running& running) {
       {parts.ladder.fd(), on_part<&Core::ladder_ready>, kLadderPriority},
       // Before any crossing: the guard's victim must be known when the next one is selected.
       {parts.guard.fd(), on_part<&Core::guard_ready>, kLadderPriority},
+      // In turn with events, which would hold a finished list back until it has expired.
+      {parts.guard.lists_fd(), on_part<&Core::guard_lists_ready>, kSourcePriority},
       // What ends on a thread of its own can wait.
       {parts.ladder.pins_fd(), on_part<&Core::pins_ready>, SD_EVENT_PRIORITY_NORMAL},
-      {parts.guard.lists_fd(), on_part<&Core::guard_lists_ready>, SD_EVENT_PRIORITY_NORMAL},
       {parts.reclaim.fd(), on_part<&Core::reclaim_ready>, SD_EVENT_PRIORITY_NORMAL},
       {parts.watchdog.fd(), on_part<&Core::watchdog_ready>, SD_EVENT_PRIORITY_NORMAL},
       {parts.scanner.fd(), on_part<&Core::tree_ready>, SD_EVENT_PRIORITY_NORMAL},

@@ -2,8 +2,15 @@
 #include "agent/preparation_controller.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace forestall::agent {
+namespace {
+
+// A list of 1,000 workloads takes dozens of turns, and expires three seconds after its evaluation.
+constexpr Duration kGuardOverdue = std::chrono::milliseconds(10);
+
+}  // namespace
 
 std::optional<MonotonicTime> PreparationController::next_due() const {
   std::optional<MonotonicTime> next = parts_.victim_cache.next_due();
@@ -50,6 +57,12 @@ void PreparationController::prepare_guard(MonotonicTime now) {
   if (!due || *due > now) return;
   const exports::LoopWorkScope work_scope(parts_.agent.counts->work, exports::LoopWork::guard);
   parts_.agent.guard.prepare(parts_.config, parts_.growth);
+}
+
+// The event loop serves events before these, and a tenant may cause events without a pause.
+void PreparationController::catch_up_guard() {
+  parts_.agent.guard.take_lists();
+  prepare_guard(parts_.agent.clock.now() - kGuardOverdue);
 }
 
 void PreparationController::rechecked() {

@@ -44,6 +44,9 @@ class PreparationController {
   void sample_for_growth(MonotonicTime now);
   // Works for a turn on the guard's lists, if that is due.
   void prepare_guard(MonotonicTime now);
+  // The same after an event, as far as a stream of events keeps the loop from it: takes the lists
+  // that the thread has made, and works for a turn that is overdue.
+  void catch_up_guard();
   // The tree was rechecked and evaluated: while no memory is short, a sampling begins.
   void rechecked();
 

@@ -22,7 +22,8 @@ void RegularGuard::start(RegularListSource source) {
 
 void RegularGuard::sample(RegularListSource source) {
   cancel();
-  sampling_ = Sampling{std::move(source), 0, parts_.observer.workload_changes(), 0};
+  const MonotonicTime at = source.at;
+  sampling_ = Sampling{std::move(source), at, 0, parts_.observer.workload_changes(), 0};
 }
 
 void RegularGuard::cancel() {
@@ -32,7 +33,10 @@ void RegularGuard::cancel() {
 }
 
 void RegularGuard::work(const GrowthWatch& growth) {
-  if (sample_for_this_turn()) return;
+  if (sample_for_this_turn()) {
+    sampling_->due = parts_.clock.now();
+    return;
+  }
   RegularListSource source = std::exchange(sampling_, std::nullopt)->source;
   growth.apply(*source.record.observation.workloads);
   start(std::move(source));

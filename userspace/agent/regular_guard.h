@@ -30,7 +30,7 @@ class RegularGuard {
   [[nodiscard]] bool working() const { return sampling_ || job_; }
   // When work() is due.
   [[nodiscard]] std::optional<MonotonicTime> sampling_due() const {
-    return sampling_ ? std::optional(sampling_->source.at) : std::nullopt;
+    return sampling_ ? std::optional(sampling_->due) : std::nullopt;
   }
   // Samples for a turn. REQUIRES: sampling_due().
   void work(const GrowthWatch& growth);
@@ -40,6 +40,7 @@ class RegularGuard {
  private:
   struct Sampling {
     RegularListSource source;
+    MonotonicTime due;  // the next turn: at once
     std::size_t next = 0;
     std::uint64_t changes = 0;  // Observer::workload_changes()
     int restarts = 0;           // because workloads came or went

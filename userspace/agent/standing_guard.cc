@@ -91,7 +91,7 @@ void StandingGuard::withdraw() {
 
 std::optional<MonotonicTime> StandingGuard::preparation_due() const {
   if (!subject_ || prepared_) return std::nullopt;
-  if (preparation_) return preparation_->job ? std::nullopt : std::optional(preparation_->began);
+  if (preparation_) return preparation_->job ? std::nullopt : std::optional(preparation_->turn_due);
   const bool changed = changes_ != parts_.observer.workload_changes();
   return changed ? std::min(rested_at_, due_) : due_;
 }
@@ -112,7 +112,8 @@ void StandingGuard::work(const std::shared_ptr<const Config>& config,
   Preparation& preparation = *preparation_;
   const bool more = sample_for_a_turn(parts_.clock, parts_.observer, preparation.read,
                                       scope_of(*subject_), preparation.next_sample);
-  preparation.took += parts_.clock.now() - began;
+  preparation.turn_due = parts_.clock.now();
+  preparation.took += preparation.turn_due - began;
   if (more) return;
   preparation.used = used_by(*subject_).value_or(Bytes{0});
   preparation.changes = parts_.observer.workload_changes();  // its last turn dropped what is gone

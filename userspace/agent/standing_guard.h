@@ -77,6 +77,7 @@ class StandingGuard {
  private:
   struct Preparation {
     MonotonicTime began;
+    MonotonicTime turn_due;     // at once
     std::uint64_t changes = 0;  // Observer::workload_changes() when it began
     Observation read = {};
     std::size_t next_sample = 0;

@@ -11,7 +11,9 @@
 #include <thread>
 #include <utility>
 
+#include "agent/regular_list_job.h"
 #include "base/unique_fd.h"
+#include "support/manual_clock.h"
 
 namespace forestall::agent {
 namespace {
@@ -51,7 +53,7 @@ class EndlessJob final : public GuardListJob {
 class GuardListThreadTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto made = GuardListThread::create();
+    auto made = GuardListThread::create(clock_, counts_);
     ASSERT_TRUE(made) << made.error().text();
     thread_ = std::move(made).value();
   }
@@ -62,7 +64,9 @@ class GuardListThreadTest : public ::testing::Test {
     thread_->collect();
   }
 
-  std::unique_ptr<GuardListThread> thread_;
+  test::ManualClock clock_;
+  exports::LoopCounts counts_;
+  std::unique_ptr<GuardListThread> thread_;  // last: it uses the above
 };
 
 TEST_F(GuardListThreadTest, RunsOneJobAfterTheOther) {
@@ -114,6 +118,43 @@ TEST_F(GuardListThreadTest, AJobThatIsCancelledBeforeItsTurnNeverRuns) {
 TEST_F(GuardListThreadTest, CancelsTheRunningJobAtItsEnd) {
   thread_->start(std::make_shared<EndlessJob>());
   thread_.reset();
+}
+
+TEST_F(GuardListThreadTest, AJobIsLateOnceItHasRunAsLongAsAListIsInForce) {
+  clock_.advance(std::chrono::seconds(1));
+  EXPECT_FALSE(thread_->late_due());
+  const auto job = std::make_shared<GatedJob>();
+  thread_->start(job);
+  EXPECT_EQ(counts_.guard_lists_since_ns, to_ns(clock_.now()));
+  ASSERT_TRUE(thread_->late_due());
+  EXPECT_EQ(*thread_->late_due(), clock_.now() + RegularListJob::kExpiry);
+  clock_.advance(RegularListJob::kExpiry - Duration(1));
+  EXPECT_FALSE(thread_->check_late());
+  clock_.advance(Duration(1));
+  EXPECT_TRUE(thread_->check_late());
+  EXPECT_TRUE(thread_->check_late());
+  EXPECT_FALSE(thread_->late_due());
+  EXPECT_EQ(counts_.guard_lists_late, 1U);
+  job->open();
+  collect();
+  EXPECT_FALSE(thread_->check_late());
+  EXPECT_EQ(counts_.guard_lists_since_ns, 0);
+}
+
+TEST_F(GuardListThreadTest, TheNextJobIsLateByItsOwnTime) {
+  const auto first = std::make_shared<GatedJob>();
+  const auto second = std::make_shared<GatedJob>();
+  thread_->start(first);
+  thread_->start(second);
+  clock_.advance(RegularListJob::kExpiry);
+  first->open();
+  collect();
+  EXPECT_FALSE(thread_->check_late());
+  clock_.advance(RegularListJob::kExpiry);
+  EXPECT_TRUE(thread_->check_late());
+  EXPECT_EQ(counts_.guard_lists_late, 1U);
+  second->open();
+  collect();
 }
 
 TEST_F(GuardListThreadTest, DestroysOnItsThread) {

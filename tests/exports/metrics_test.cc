@@ -19,6 +19,7 @@ namespace forestall::exports {
 namespace {
 
 using testing::Contains;
+using testing::Ge;
 using testing::Key;
 using testing::Not;
 using testing::Pair;
@@ -324,6 +325,17 @@ TEST(Metrics, ExportsTheLoopsWork) {
   EXPECT_THAT(series, Contains(Pair(R"(forestall_loop_work_longest_seconds{work="kill"})", 0.5)));
   EXPECT_THAT(series, Contains(Pair(R"(forestall_loop_work_seconds_total{work="other"})", 0.25)));
   EXPECT_THAT(series, Contains(Pair(R"(forestall_loop_work_seconds_total{work="pin"})", 0)));
+}
+
+TEST(Metrics, ExportsLatePreparationsOfTheGuardsLists) {
+  LoopCounts counts;
+  const Metrics metrics("1", Tier::full, {.counts = &counts});
+  EXPECT_THAT(series_of(metrics), Contains(Pair("forestall_guard_lists_preparation_seconds", 0)));
+  counts.guard_lists_late = 2;
+  counts.guard_lists_since_ns = to_ns(SystemClock().now() - std::chrono::seconds(5));
+  const auto series = series_of(metrics);
+  EXPECT_THAT(series, Contains(Pair("forestall_guard_lists_late_total", 2)));
+  EXPECT_THAT(series, Contains(Pair("forestall_guard_lists_preparation_seconds", Ge(5))));
 }
 
 TEST(Metrics, ADryRunCountsNoKillAndNoEviction) {

@@ -263,6 +263,7 @@ void Core::time_passed() {
   } else if (scheduler_.retry_due(now) || pass_due) {
     round_.run(recheck);
   }
+  preparation_.catch_up_guard();
 }
 
 MonotonicTime Core::next_due() const {

@@ -5,40 +5,14 @@
 #include <cstring>
 #include <utility>
 
+#include "agent/guard_words.h"
 #include "policy/eviction_notice.h"
 
 namespace forestall::agent {
 namespace {
 
 static_assert(policy::kGuardSubjectsMax == ABI_GUARD_STANDING, "each order has a slot");
-
-std::string_view way_word(std::uint32_t way) {
-  switch (way) {
-    case ABI_GUARD_BY_TASK: return "task";
-    case ABI_GUARD_BY_CURRENT: return "current";
-    default: return "none";
-  }
-}
-
-std::string_view hook_word(std::uint32_t hook) {
-  switch (hook) {
-    case ABI_GUARD_TIMER: return "timer";
-    case ABI_GUARD_RECLAIM: return "reclaim";
-    case ABI_GUARD_CHARGE: return "charge";
-    default: return "command";
-  }
-}
-
-std::string_view kind_word(std::uint32_t kind) {
-  switch (kind) {
-    case ABI_GUARD_CROSSED: return "crossed";
-    case ABI_GUARD_KILLED: return "killed";
-    case ABI_GUARD_DYING: return "dying-already";
-    case ABI_GUARD_FAILED: return "failed";
-    case ABI_GUARD_GIVEN_UP: return "given-up";
-    default: return "no-victim";
-  }
-}
+static_assert(GuardListThread::kLateAfter == RegularListJob::kExpiry, "a late job has no list");
 
 Bytes bytes(std::uint64_t count) {
   return Bytes{static_cast<std::int64_t>(count)};
@@ -74,7 +48,7 @@ bool same_victims(const std::vector<KillProgress>& a, const std::vector<KillProg
 }  // namespace
 
 Result<std::unique_ptr<GuardController>> GuardController::create(const GuardParts& parts) {
-  auto thread = TRY(GuardListThread::create());
+  auto thread = TRY(GuardListThread::create(parts.clock, parts.counts));
   return std::unique_ptr<GuardController>(new GuardController(parts, std::move(thread)));
 }
 
@@ -167,7 +141,8 @@ void GuardController::follow(bool ready, MonotonicTime now) {
     if (follows_ && !former_ended_) take_over_due_ = now + kRefresh;
     return;
   }
-  if (!followed_from_) followed_from_ = now;
+  // This guard gets no list while its thread is stuck; the former one has some until they expire.
+  if (!followed_from_ || thread_->check_late()) followed_from_ = now;
   const MonotonicTime last = *followed_from_ + kTakeOverMax;
   if (ready || now >= last) {
     static_cast<void>(take_over(now));
@@ -224,8 +199,8 @@ void GuardController::leave() {
 
 std::optional<MonotonicTime> GuardController::next_due() const {
   std::optional<MonotonicTime> next = due_;
-  for (const auto& due :
-       {report_due_, take_over_due_, standing_.evaluation_due(), parts_.guard.hold_check_due()}) {
+  for (const auto& due : {report_due_, take_over_due_, standing_.evaluation_due(),
+                          parts_.guard.hold_check_due(), thread_->late_due()}) {
     if (due && (!next || *due < *next)) next = due;
   }
   return next;
@@ -319,6 +294,7 @@ void GuardController::prepare(const Config& config, const GrowthWatch& growth) {
 
 void GuardController::take_lists() {
   thread_->collect();
+  report_stuck(thread_->check_late());
   standing_.take_job();
   if (const auto made = regular_.take()) publish(*made);
 }
@@ -344,6 +320,19 @@ void GuardController::drop_preparation() {
   regular_.cancel();
   again_ = false;
   ranked();
+}
+
+// Logs when it changes.
+void GuardController::report_stuck(bool stuck) {
+  if (std::exchange(reported_stuck_, stuck) == stuck) return;
+  exports::LogLine line("guard");
+  if (stuck) {
+    line.field("problem", "the thread that prepares lists does not finish; lists expire")
+        .field("after", GuardListThread::kLateAfter);
+  } else {
+    line.field("what", "lists-prepared-again");
+  }
+  parts_.log.write(stuck ? exports::LogLevel::warning : exports::LogLevel::info, line);
 }
 
 // Logs the first of several lists in a row that were late.

@@ -147,6 +147,7 @@ class GuardController final : public LoopGuard {
                                                        const Observation& observation) const;
   void publish(RegularListJob& made);
   void drop_preparation();
+  void report_stuck(bool stuck);
   [[nodiscard]] bool report_late(bool late);
   void arm(const std::vector<kernel::GuardList>& lists);
   void report_clock_problem();
@@ -185,6 +186,7 @@ class GuardController final : public LoopGuard {
   std::optional<MonotonicTime> due_;
   std::vector<KillProgress> kills_;           // when the lists were begun
   bool again_ = false;                        // other lists are due once these are made
+  bool reported_stuck_ = false;               // that a job of the thread is late
   bool reported_late_ = false;                // that lists expired before they were made
   std::optional<MonotonicTime> reported_at_;  // the last report of a crossing or a kill
   std::map<CgroupId, Listed> listed_;         // by subject

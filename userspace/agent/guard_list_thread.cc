@@ -23,8 +23,9 @@ class DestroyJob final : public GuardListJob {
 
 // The loop frees what this thread allocated. A thread of ordinary priority that is preempted with
 // the allocator's lock would make it wait.
-Result<std::unique_ptr<GuardListThread>> GuardListThread::create() {
-  std::unique_ptr<GuardListThread> made(new GuardListThread());
+Result<std::unique_ptr<GuardListThread>> GuardListThread::create(const Clock& clock,
+                                                                 exports::LoopCounts& counts) {
+  std::unique_ptr<GuardListThread> made(new GuardListThread(clock, counts));
   made->thread_ = TRY(base::JobThread::create("guard-lists", [self = made.get()] {
     kernel::use_service_priority();
     self->running_->run();
@@ -51,6 +52,8 @@ void GuardListThread::start_next() {
   if (waiting_.empty()) return;
   running_ = std::move(waiting_.front());
   waiting_.pop_front();
+  since_ = clock_.now();
+  counts_.guard_lists_since_ns = to_ns(since_);
   static_cast<void>(thread_->start());  // idle: nothing was running
 }
 
@@ -58,7 +61,21 @@ void GuardListThread::collect() {
   if (!running_ || thread_->running() || !thread_->finish()) return;
   const auto job = std::exchange(running_, nullptr);
   if (!job->cancelled()) job->done_ = true;
+  late_ = false;
+  counts_.guard_lists_since_ns = 0;
   start_next();
+}
+
+std::optional<MonotonicTime> GuardListThread::late_due() const {
+  return running_ && !late_ ? std::optional(since_ + kLateAfter) : std::nullopt;
+}
+
+bool GuardListThread::check_late() {
+  if (const auto due = late_due(); due && *due <= clock_.now()) {
+    late_ = true;
+    ++counts_.guard_lists_late;
+  }
+  return late_;
 }
 
 }  // namespace forestall::agent

@@ -7,11 +7,15 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <memory>
+#include <optional>
 
+#include "base/clock.h"
 #include "base/job_thread.h"
 #include "base/result.h"
+#include "exports/loop_counts.h"
 
 namespace forestall::agent {
 
@@ -43,7 +47,12 @@ class GuardListJob {
 // Thread rule: the loop's thread only.
 class GuardListThread {
  public:
-  static Result<std::unique_ptr<GuardListThread>> create();
+  // A job that runs so long is late: a list made from its evaluation has expired.
+  static constexpr Duration kLateAfter = std::chrono::seconds(3);
+
+  // `clock` and `counts` outlive it.
+  static Result<std::unique_ptr<GuardListThread>> create(const Clock& clock,
+                                                         exports::LoopCounts& counts);
   // Cancels what runs, and waits until the thread has noticed.
   ~GuardListThread();
 
@@ -56,9 +65,20 @@ class GuardListThread {
   // Marks what the thread has done, and starts the next job. Free if there is nothing to do.
   void collect();
 
+  // When the running job becomes late; nothing: there is none, or it is late already.
+  [[nodiscard]] std::optional<MonotonicTime> late_due() const;
+  // Counts the running job if it has become late. True: it is late.
+  bool check_late();
+
  private:
-  GuardListThread() = default;
+  GuardListThread(const Clock& clock, exports::LoopCounts& counts)
+      : clock_(clock), counts_(counts) {}
   void start_next();
+
+  const Clock& clock_;
+  exports::LoopCounts& counts_;
+  MonotonicTime since_;  // when the running job was started
+  bool late_ = false;    // that job is counted as late
 
   std::shared_ptr<GuardListJob> running_;  // the thread's while it runs
   std::deque<std::shared_ptr<GuardListJob>> waiting_;

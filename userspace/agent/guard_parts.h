@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "exports/log.h"
+#include "exports/loop_counts.h"
 #include "kernel/cgroup_tree.h"
 #include "kernel/guard.h"
 #include "sources/observer.h"
@@ -19,6 +20,7 @@ struct GuardParts {
   sources::Observer& observer;
   const Clock& clock;
   exports::Log& log;
+  exports::LoopCounts& counts;
   // Set by a thread: the store of the guard does not keep all of it. Null: it cannot turn out so.
   const std::atomic<bool>* store_refused = nullptr;
 };

@@ -144,6 +144,7 @@ Result<void> build_guard(DaemonParts& parts, agent::ProbedHost& host, const Conf
                                           .observer = *parts.observer,
                                           .clock = parts.clock,
                                           .log = log,
+                                          .counts = *parts.counts,
                                           .store_refused = &parts.kept_guard->refused()}));
   return {};
 }

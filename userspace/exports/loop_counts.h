@@ -28,6 +28,10 @@ struct LoopCounts {
   std::array<std::atomic<std::uint64_t>, kHookStateCount> hooks{};
   ReclaimTally reclaims;  // by rulesets
   LoopWorkTally work;
+  // Jobs of the thread that prepares the guard's lists which ran so long that lists expired.
+  std::atomic<std::uint64_t> guard_lists_late{0};
+  // Since when that thread has been running its job (CLOCK_MONOTONIC); 0: it runs none.
+  std::atomic<std::int64_t> guard_lists_since_ns{0};
 };
 
 }  // namespace forestall::exports

@@ -280,6 +280,23 @@ void add_work(const LoopWorkTally& tally, std::vector<MetricFamily>& all) {
   for (MetricFamily* family : {&longest, &most, &total}) all.push_back(std::move(*family));
 }
 
+void add_guard_lists(const LoopCounts& counts, std::vector<MetricFamily>& all) {
+  MetricFamily late{"forestall_guard_lists_late_total",
+                    "Preparations of the guard's lists that took so long that lists expired.",
+                    MetricType::Counter,
+                    {}};
+  late.metric.emplace_back().counter.value = static_cast<double>(counts.guard_lists_late);
+  MetricFamily age{"forestall_guard_lists_preparation_seconds",
+                   "Time since the running preparation of the guard's lists began; 0 without one.",
+                   MetricType::Gauge,
+                   {}};
+  const std::int64_t since = counts.guard_lists_since_ns;
+  const Duration lasts = SystemClock().now() - from_ns(since);
+  age.metric.emplace_back().gauge.value =
+      since == 0 ? 0 : std::chrono::duration<double>(lasts).count();
+  for (MetricFamily* family : {&late, &age}) all.push_back(std::move(*family));
+}
+
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
 
 }  // namespace
@@ -398,6 +415,7 @@ class Metrics::Families {
     if (recorders_.work != nullptr) add_work(*recorders_.work, all);
     if (recorders_.counts != nullptr) {
       add_hooks(*recorders_.counts, all);
+      add_guard_lists(*recorders_.counts, all);
       add_reclaims(recorders_.counts->reclaims.all(), all);
     }
     if (recorders_.memory_qos) {

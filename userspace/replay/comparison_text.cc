@@ -88,6 +88,17 @@ internal::ReplayEpisode to_proto(const Episode& episode) {
   return out;
 }
 
+// The recorded plan deferred other rulesets, or they did not exist.
+std::string missing_readings_text(const RuleCoverage& coverage) {
+  std::string out;
+  for (const auto& [name, missing] : coverage.missing()) {
+    out += fmt::format(
+        "ruleset {}: not decided for {}: the recording does not have what it reads ({} readings)\n",
+        printable(name), brief(missing.time), missing.readings);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string episodes_text(const std::vector<EpisodeDifference>& differences, MonotonicTime first,
@@ -141,6 +152,7 @@ std::string comparison_text(const RecordingReplay& replay) {
     out += fmt::format("entries skipped because an entry they refer to is missing: {}\n",
                        read.passed_over);
   }
+  out += missing_readings_text(replay.coverage());
   const auto& first_time = replay.fold().counts().first;
   if (const auto& first = replay.first_difference()) {
     out += fmt::format("the first different decision is evaluation {} at {}:\n{}",
@@ -178,6 +190,12 @@ internal::ReplayComparison comparison_of(const RecordingReplay& replay) {
   out.set_lost(replay.input().counts().lost);
   out.set_passed_over(replay.input().counts().passed_over);
   for (const std::string& remark : replay.input().remarks()) out.add_remarks(remark);
+  for (const auto& [name, missing] : replay.coverage().missing()) {
+    internal::RulesetWithoutReadings& added = *out.add_rulesets_without_readings();
+    added.set_ruleset(name);
+    added.set_readings(missing.readings);
+    added.set_missing_ns(missing.time.count());
+  }
   return out;
 }
 

@@ -51,6 +51,7 @@ Result<void> RecordingReplay::take_key(const messages::KeyEntry& key,
     fold_.reconfigure(std::move(config));
     fold_.add_configured_pods();
   }
+  coverage_.use(recorded_config_.rules, fold_.config().rules);
   return {};
 }
 
@@ -85,6 +86,7 @@ Result<std::optional<RecordingReplay::ReplayedStep>> RecordingReplay::next() {
       return std::optional(TRY(take_evaluation(std::move(*evaluation))));
     }
   }
+  if (last_) coverage_.finish(last_->at);
   return std::optional<ReplayedStep>();
 }
 
@@ -157,6 +159,7 @@ Result<RecordingReplay::ReplayedStep> RecordingReplay::take_evaluation(
 Decision RecordingReplay::decide_anew(ReplayedStep& step) {
   Observation& observation = step.evaluated.observation;
   assign_watched(recorded_config_, fold_.config(), observation.watched);
+  coverage_.take(step.at, observation.rules);
   if (observation.workloads) seen_.note(observation.at, *observation.workloads);
   const auto supply = [&](Observation& partial) {
     if (partial.workloads || seen_.empty()) return false;

@@ -16,6 +16,7 @@
 #include "replay/last_seen.h"
 #include "replay/recording_input.h"
 #include "replay/replay_fold.h"
+#include "replay/rule_coverage.h"
 
 namespace forestall::replay {
 
@@ -74,6 +75,8 @@ class RecordingReplay {
   // Summaries of both policies; empty with the recorded policy.
   [[nodiscard]] const Episodes& recorded() const { return recorded_; }
   [[nodiscard]] const Episodes& replayed() const { return replayed_; }
+  // Rulesets that could not be decided; complete at the end.
+  [[nodiscard]] const RuleCoverage& coverage() const { return coverage_; }
   // Settings of the rules that are allowed but probably unintended.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
@@ -99,6 +102,7 @@ class RecordingReplay {
   Config recorded_config_;  // in force at the last key; only under other rules
   ReplayFold fold_;
   LastSeen seen_;
+  RuleCoverage coverage_;  // only under other rules
   Episodes recorded_;
   Episodes replayed_;
   std::optional<RecordingInput::InputEntry> ahead_;  // read ahead

@@ -27,7 +27,7 @@
 namespace forestall::test {
 namespace {
 
-constexpr Bytes kBurstLimit = mib(256);
+constexpr Bytes kBurstRoom = mib(256);
 constexpr Bytes kBurstThreshold = mib(64);
 constexpr double kSlowMs = 5;
 constexpr Duration kPhaseMax = std::chrono::milliseconds(200);
@@ -118,9 +118,21 @@ class Disturbance {
 class BurstNode {
  public:
   BurstNode() {
-    scratch.limit(scratch.path(), kBurstLimit);
     for (const char* name : {"keep", "leak"}) scratch.child(name);
+    const int idle = burst_setting("FORESTALL_WORKLOADS", 0);
+    for (int i = 0; i < idle; ++i) {
+      const std::string path = scratch.child("idle-" + std::to_string(i));
+      idle_.emplace_back([this, path] {
+        scratch.add(path, getpid());
+        for (;;) pause();
+        return 0;
+      });
+    }
+    // Of the idle processes too, which hold some memory each.
+    limit_ = scratch.usage(scratch.path()) + kBurstRoom;
+    scratch.limit(scratch.path(), limit_);
   }
+  [[nodiscard]] Bytes limit() const { return limit_; }
   [[nodiscard]] std::string config() const {
     return fmt::format(
         "evictionHard: {{}}\npods: {{enabled: false}}\nranking: kubelet+growth\n"
@@ -130,6 +142,10 @@ class BurstNode {
   }
 
   ScratchCgroup scratch;
+
+ private:
+  std::deque<Child> idle_;
+  Bytes limit_;
 };
 
 struct BurstResult {
@@ -163,7 +179,7 @@ std::optional<BurstResult> burst(const BurstNode& node, AgentRun& agent, UsageSa
   pass(Duration(dice() % kPhaseMax.count()));
   trace.clear();
   sampler.rearm();
-  for (const Hog& hog : hogs) hog.grow(kBurstLimit);
+  for (const Hog& hog : hogs) hog.grow(kBurstRoom);
   const auto record = agent.wait_kill();
   if (!record) return std::nullopt;
   std::optional<MonotonicTime> first;
@@ -204,7 +220,7 @@ TEST(BurstTrial, NoneIsLostWhileATenantDisturbs) {
   AgentRun agent(node.config());
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   const Disturbance tenant(node.scratch);
-  UsageSampler sampler(node.scratch, kBurstLimit - kBurstThreshold);
+  UsageSampler sampler(node.scratch, node.limit() - kBurstThreshold);
   const KillTrace trace;
   std::mt19937 dice(seed);
   std::vector<double> at_most, at_least, own, apart;

@@ -56,8 +56,8 @@ const ArgsRow kRefused[] = {
      "strict decoding error: unknown field \"stallPercent.half\""},
     {"NodePressure", "{destinationHeadroomPercent: much}",
      "destinationHeadroomPercent: expected a number, found 'much'"},
-    {"NodePressure", "{evictableNamespaces: {include: [a]}}",
-     "only Exclude namespaces can be set, inclusion is not supported"},
+    {"NodePressure", "{evictableNamespaces: {include: [a], exclude: [b]}}",
+     "only one of Include/Exclude namespaces can be set"},
     {"LowNodeUtilization", "{}",
      "thresholds config is not valid: no resource threshold is configured"},
     {"LowNodeUtilization", "{thresholds: {cpu: 101}, targetThresholds: {cpu: 100}}",
@@ -422,6 +422,22 @@ profiles:
   EXPECT_EQ(low.number_of_nodes, 4);
 }
 
+// The descheduler refuses them: see kRefused.
+TEST(DeschedulerPolicy, FixedMayIncludeNamespaces) {
+  const auto fixed = [](const std::string& namespaces) {
+    return "{compat: fixed, profiles: [{name: p, pluginConfig: [{name: HighNodeUtilization, args: "
+           "{thresholds: {cpu: 20}, evictableNamespaces: " +
+           namespaces + "}}], plugins: {balance: {enabled: [HighNodeUtilization]}}}]}";
+  };
+  const DeschedulerPolicy policy = parsed(fixed("{include: [a, b]}"));
+  const auto& high =
+      std::get<rebalance::HighNodeUtilizationArgs>(policy.policy.profiles[0].balance.at(0).args);
+  EXPECT_THAT(high.namespaces.include, ElementsAre("a", "b"));
+  EXPECT_FALSE(high.namespaces.accepts("c"));
+  EXPECT_THAT(errors_of(fixed("{include: [a], exclude: [b]}")),
+              ElementsAre("in profile p: only one of Include/Exclude namespaces can be set"));
+}
+
 TEST(DeschedulerPolicy, TranslatesOnlyTheKeysThatAStrategyOfV1alpha1Has) {
   const DeschedulerPolicy policy = parsed(R"(
 apiVersion: descheduler/v1alpha1
@@ -438,7 +454,7 @@ strategies:
   ASSERT_THAT(policy.policy.profiles, SizeIs(2));
   const auto& high =
       std::get<rebalance::HighNodeUtilizationArgs>(policy.policy.profiles[0].balance.at(0).args);
-  EXPECT_THAT(high.excluded_namespaces, ElementsAre("a"));
+  EXPECT_THAT(high.namespaces.exclude, ElementsAre("a"));
   // PodLifeTime of v1alpha1 had no nodeFit.
   EXPECT_FALSE(policy.policy.profiles[1].evictor.node_fit);
   EXPECT_THAT(

@@ -65,7 +65,8 @@ rebalance::NamespaceRule read_rule(PolicyMap& args, std::string_view key,
   rule.include = as_set(map.texts("include"));
   rule.exclude = as_set(map.texts("exclude"));
   map.finish();
-  if (!rule.include.empty() && !rule.exclude.empty()) args.error(key, std::string(refusal));
+  const bool both = !rule.include.empty() && !rule.exclude.empty();
+  if (both && !refusal.empty()) args.error(key, std::string(refusal));
   return rule;
 }
 
@@ -81,16 +82,17 @@ rebalance::PodScope read_scope(PolicyMap& args) {
   return scope;
 }
 
-std::set<std::string, std::less<>> read_evictable(PolicyMap& args) {
-  PolicyMap map = args.map("evictableNamespaces");
-  const auto include = map.texts("include");
-  const auto exclude = map.texts("exclude");
-  map.finish();
-  if (!include.empty()) {
-    args.error("evictableNamespaces",
-               "only Exclude namespaces can be set, inclusion is not supported");
+// `include_allowed`: the descheduler refuses it.
+rebalance::NamespaceRule read_evictable(PolicyMap& args, bool include_allowed) {
+  constexpr const char* kKey = "evictableNamespaces";
+  if (include_allowed) {
+    return read_rule(args, kKey, "only one of Include/Exclude namespaces can be set");
   }
-  return as_set(exclude);
+  rebalance::NamespaceRule rule = read_rule(args, kKey, "");
+  if (!rule.include.empty()) {
+    args.error(kKey, "only Exclude namespaces can be set, inclusion is not supported");
+  }
+  return rule;
 }
 
 // The thresholds under `key`; a refusal begins with `prefix`.
@@ -172,7 +174,7 @@ void check_metric_resource(PolicyMap& args, const rebalance::LowNodeUtilizationA
   }
 }
 
-rebalance::PluginArgs read_low(PolicyMap& args) {
+rebalance::PluginArgs read_low(PolicyMap& args, bool fixed) {
   rebalance::LowNodeUtilizationArgs low;
   low.deviation = args.boolean("useDeviationThresholds");
   const std::size_t before = args.errors().count();
@@ -186,7 +188,7 @@ rebalance::PluginArgs read_low(PolicyMap& args) {
   }
   if (args.errors().count() == before) compare_thresholds(args, low);
   low.number_of_nodes = args.integer("numberOfNodes").value_or(0);
-  low.excluded_namespaces = read_evictable(args);
+  low.namespaces = read_evictable(args, fixed);
   PolicyMap limits = args.map("evictionLimits");
   low.evictions_per_node = limits.amount("node");
   limits.finish();
@@ -195,11 +197,11 @@ rebalance::PluginArgs read_low(PolicyMap& args) {
   return low;
 }
 
-rebalance::PluginArgs read_high(PolicyMap& args) {
+rebalance::PluginArgs read_high(PolicyMap& args, bool fixed) {
   rebalance::HighNodeUtilizationArgs high;
   high.thresholds = read_thresholds(args, "thresholds", "");
   high.number_of_nodes = args.integer("numberOfNodes").value_or(0);
-  high.excluded_namespaces = read_evictable(args);
+  high.namespaces = read_evictable(args, fixed);
   for (const std::string& mode : args.texts("evictionModes")) {
     if (mode != "OnlyThresholdingResources") {
       args.error("evictionModes", fmt::format("invalid eviction mode {}", mode));
@@ -246,7 +248,7 @@ rebalance::PluginArgs read_node_pressure(PolicyMap& args) {
       read_count(args, "maxReportAgeSeconds", out.max_report_age_seconds, kDay);
   out.destination_headroom_percent =
       read_percent(args, "destinationHeadroomPercent").value_or(out.destination_headroom_percent);
-  out.excluded_namespaces = read_evictable(args);
+  out.namespaces = read_evictable(args, true);
   PolicyMap limits = args.map("evictionLimits");
   out.evictions_per_node = limits.amount("node");
   limits.finish();
@@ -375,9 +377,9 @@ rebalance::PluginArgs read_failed(PolicyMap& args) {
   return out;
 }
 
-rebalance::PluginArgs read_known(std::string_view plugin, PolicyMap& args) {
-  if (plugin == "LowNodeUtilization") return read_low(args);
-  if (plugin == "HighNodeUtilization") return read_high(args);
+rebalance::PluginArgs read_known(std::string_view plugin, PolicyMap& args, bool fixed) {
+  if (plugin == "LowNodeUtilization") return read_low(args, fixed);
+  if (plugin == "HighNodeUtilization") return read_high(args, fixed);
   if (plugin == "RemoveDuplicates") {
     return rebalance::RemoveDuplicatesArgs{read_namespaces(args), args.texts("excludeOwnerKinds")};
   }
@@ -407,7 +409,7 @@ bool is_registered(std::string_view plugin) {
 
 ConfiguredArgs read_plugin_args(std::string_view plugin, const YamlNode* args, text::Position at,
                                 PolicyErrors& errors,
-                                const std::vector<rebalance::PriorityClass>* classes) {
+                                const std::vector<rebalance::PriorityClass>* classes, bool fixed) {
   YamlNode none;
   none.kind = YamlNode::Kind::map;
   none.at = at;
@@ -420,7 +422,7 @@ ConfiguredArgs read_plugin_args(std::string_view plugin, const YamlNode* args, t
     map.finish();
     return evictor;
   }
-  rebalance::PluginArgs read = read_known(plugin, map);
+  rebalance::PluginArgs read = read_known(plugin, map, fixed);
   map.finish();
   return read;
 }

@@ -26,10 +26,12 @@ using ConfiguredArgs = std::variant<rebalance::DefaultEvictorArgs, rebalance::Pl
 [[nodiscard]] bool is_balance_plugin(std::string_view plugin);
 
 // Reads `args`, which may be missing. Problems go to `errors`. `classes` resolve a priority
-// threshold by name; null: they are not known, and the name is not resolved.
+// threshold by name; null: they are not known, and the name is not resolved. `fixed`: also what the
+// descheduler refuses, and `compat: fixed` has.
 // REQUIRES: is_registered(plugin).
 [[nodiscard]] ConfiguredArgs read_plugin_args(std::string_view plugin, const text::YamlNode* args,
                                               text::Position at, PolicyErrors& errors,
-                                              const std::vector<rebalance::PriorityClass>* classes);
+                                              const std::vector<rebalance::PriorityClass>* classes,
+                                              bool fixed);
 
 }  // namespace forestall::descheduler

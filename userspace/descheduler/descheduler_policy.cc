@@ -104,8 +104,8 @@ void read_providers(PolicyMap& root, PolicyErrors& errors, rebalance::Policy& po
 class ProfileReader {
  public:
   ProfileReader(const YamlNode& node, PolicyErrors& errors,
-                const std::vector<rebalance::PriorityClass>* classes)
-      : map_(&node, errors), errors_(errors), classes_(classes) {}
+                const std::vector<rebalance::PriorityClass>* classes, bool fixed)
+      : map_(&node, errors), errors_(errors), classes_(classes), fixed_(fixed) {}
 
   rebalance::Profile read(EffectiveProfile& effective) {
     rebalance::Profile profile;
@@ -144,7 +144,7 @@ class ProfileReader {
         config.error("name", fmt::format("plugin {} in pluginConfig not registered", name));
         continue;
       }
-      ConfiguredArgs read = read_plugin_args(name, args, item.at, errors_, classes_);
+      ConfiguredArgs read = read_plugin_args(name, args, item.at, errors_, classes_, fixed_);
       effective.configs.push_back({name, args, read});
       if (auto* const evictor = std::get_if<rebalance::DefaultEvictorArgs>(&read)) {
         if (!has_evictor) profile.evictor = std::move(*evictor);
@@ -200,6 +200,7 @@ class ProfileReader {
   PolicyMap map_;
   PolicyErrors& errors_;
   const std::vector<rebalance::PriorityClass>* classes_;
+  const bool fixed_;
   std::vector<rebalance::ProfilePlugin> configured_;
 };
 
@@ -341,9 +342,10 @@ std::optional<DeschedulerPolicy> parse_descheduler_policy(
   read_pacing(root, errors, out.policy);
   read_reserve(root, errors, out.policy);
   read_providers(root, errors, out.policy);
+  const bool fixed = !out.policy.corrections.empty();
   for (const YamlNode& each : root.list("profiles")) {
     out.policy.profiles.push_back(
-        ProfileReader(each, errors, classes).read(effective.profiles.emplace_back()));
+        ProfileReader(each, errors, classes, fixed).read(effective.profiles.emplace_back()));
   }
   if (errors.count() != before) return std::nullopt;
   out.effective = to_json(effective, out.policy);

@@ -79,7 +79,7 @@ void run_plugin(PluginSession& session, const HighNodeUtilizationArgs& args) {
                      return uses_less(session.view(), *a, *b);
                    });
   rules.resources = deciding_resources(session.view(), source, args.thresholds);
-  rules.excluded_namespaces = &args.excluded_namespaces;
+  rules.namespaces = &args.namespaces;
   if (args.only_thresholding_resources) {
     rules.pod_filter = [&](const ClusterPod& pod) { return requests_any(pod, args.thresholds); };
   }

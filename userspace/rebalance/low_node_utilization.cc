@@ -120,7 +120,7 @@ void run_plugin(PluginSession& session, const LowNodeUtilizationArgs& args) {
                      return uses_less(session.view(), *b, *a);
                    });
   rules.resources = deciding_resources(session.view(), source, args.target_thresholds);
-  rules.excluded_namespaces = &args.excluded_namespaces;
+  rules.namespaces = &args.namespaces;
   rules.evictions_per_node = args.evictions_per_node;
   rules.relieves_sources = true;
   rules.source_filter = [&](const NodeUtilization& node) {

@@ -302,7 +302,7 @@ class PressureMover {
         return true;
       }
       const ClusterPod& pod = session_.view().pod(each);
-      if (args_.excluded_namespaces.contains(pod.pod_namespace) ||
+      if (!args_.namespaces.accepts(pod.pod_namespace) ||
           !session_.evictor().pre_eviction_filter(each)) {
         continue;
       }

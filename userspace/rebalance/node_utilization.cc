@@ -168,7 +168,7 @@ class PodMover {
     const auto accepts = [&](NodeIndex each) { return accepts_taints(session_.view(), pod, each); };
     const bool accepted = std::ranges::any_of(destination_nodes_, accepts) ||
                           std::ranges::any_of(further_nodes_, accepts);
-    if (!accepted || rules_.excluded_namespaces->contains(pod.pod_namespace) ||
+    if (!accepted || !rules_.namespaces->accepts(pod.pod_namespace) ||
         !session_.evictor().pre_eviction_filter(index)) {
       return Next::pod;
     }

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -54,7 +53,7 @@ struct MoveRules {
   std::vector<NodeUtilization*> destinations;
   // Destinations of the pods for which none of those has room.
   std::vector<NodeUtilization*> further_destinations;
-  const std::set<std::string, std::less<>>* excluded_namespaces = nullptr;
+  const NamespaceRule* namespaces = nullptr;  // whose pods may leave
   std::optional<std::uint64_t> evictions_per_node;
   bool relieves_sources = false;  // of what they use above their caps; else they are emptied
   // Also checked for each pod of a source.

@@ -73,7 +73,7 @@ struct LowNodeUtilizationArgs {
   Thresholds target_thresholds;
   bool deviation = false;
   std::int64_t number_of_nodes = 0;
-  std::set<std::string, std::less<>> excluded_namespaces;
+  NamespaceRule namespaces;
   std::optional<std::uint64_t> evictions_per_node;
   MetricsSource metrics = MetricsSource::requests;
   std::string query = {};  // of Prometheus
@@ -83,7 +83,7 @@ struct HighNodeUtilizationArgs {
   Thresholds thresholds;
   std::int64_t number_of_nodes = 0;
   bool only_thresholding_resources = false;
-  std::set<std::string, std::less<>> excluded_namespaces;
+  NamespaceRule namespaces;
 };
 
 // Which pods a plugin considers.
@@ -156,7 +156,7 @@ struct NodePressureArgs {
   std::uint64_t consecutive_reports = 3;  // that must agree
   std::uint64_t max_report_age_seconds = 120;
   double destination_headroom_percent = 10;  // of its memory, that a destination keeps
-  std::set<std::string, std::less<>> excluded_namespaces;
+  NamespaceRule namespaces;
   std::optional<std::uint64_t> evictions_per_node;
 };
 

@@ -55,6 +55,9 @@ constexpr CorrectionRow kTable[] = {
     {Correction::useful_moves, "useful-moves",
      "LowNodeUtilization moves only pods that use something of what their node is short of; by "
      "Prometheus, only those that request cpu or memory"},
+    {Correction::underutilized_destinations, "underutilized-destinations",
+     "HighNodeUtilization moves pods also to fuller underutilized nodes, which then stay, if no "
+     "other node has room, and also if all nodes are underutilized (#725, #755)"},
 };
 
 constexpr bool is_in_order() {

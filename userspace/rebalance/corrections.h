@@ -29,6 +29,7 @@ enum class Correction : std::uint8_t {
   destinations_below_target,
   unknown_usage,
   useful_moves,
+  underutilized_destinations,
 };
 
 struct CorrectionRow {
@@ -54,7 +55,7 @@ class Corrections {
   friend bool operator==(const Corrections&, const Corrections&) = default;
 
  private:
-  std::bitset<static_cast<std::size_t>(Correction::useful_moves) + 1> set_;
+  std::bitset<static_cast<std::size_t>(Correction::underutilized_destinations) + 1> set_;
 };
 
 }  // namespace forestall::rebalance

@@ -27,14 +27,17 @@ std::string source_reason(const NodeUtilization& node) {
   return text;
 }
 
-std::string nothing_to_drain(std::size_t sources, std::size_t destinations, std::size_t all,
-                             std::int64_t least) {
+// Why there is nothing to do; empty: there is.
+std::string nothing_to_drain(const MoveRules& rules, std::size_t all, std::int64_t least) {
+  const std::size_t sources = rules.sources.size();
+  const bool one_into_another = sources > 1 && !rules.further_destinations.empty();
   if (sources == 0) return "no node is underutilized";
   if (static_cast<std::int64_t>(sources) <= least) {
     return "number of underutilized nodes is less or equal than NumberOfNodes";
   }
+  if (one_into_another) return "";
   if (sources == all) return "all nodes are underutilized";
-  if (destinations == 0) return "no node is available to schedule the pods";
+  if (rules.destinations.empty()) return "no node is available to schedule the pods";
   return "";
 }
 
@@ -42,6 +45,18 @@ std::string nothing_to_drain(std::size_t sources, std::size_t destinations, std:
 bool requests_any(const ClusterPod& pod, const Thresholds& thresholds) {
   return std::any_of(pod.requested_resources.begin(), pod.requested_resources.end(),
                      [&](std::string_view each) { return thresholds.contains(each); });
+}
+
+// The least used first. If underutilized nodes may be destinations, those that are cordoned go
+// before, because they are none.
+void sort_sources(const ClusterView& view, std::vector<NodeUtilization*>& sources) {
+  const bool cordoned_first = view.corrects(Correction::underutilized_destinations);
+  std::ranges::stable_sort(sources, [&](const NodeUtilization* a, const NodeUtilization* b) {
+    const bool a_stays = cordoned_first && !view.node(a->node).unschedulable;
+    const bool b_stays = cordoned_first && !view.node(b->node).unschedulable;
+    if (a_stays != b_stays) return b_stays;
+    return uses_less(view, *a, *b);
+  });
 }
 
 }  // namespace
@@ -65,19 +80,19 @@ void run_plugin(PluginSession& session, const HighNodeUtilizationArgs& args) {
     if (is_source(each)) {
       node_class = NodeClass::source;
       rules.sources.push_back(&each);
+      if (session.view().corrects(Correction::underutilized_destinations) &&
+          !session.view().node(each.node).unschedulable) {
+        rules.further_destinations.push_back(&each);
+      }
     } else if (!session.view().node(each.node).unschedulable) {
       node_class = NodeClass::destination;
       rules.destinations.push_back(&each);
     }
     session.run().nodes.push_back(classified(each, node_class));
   }
-  session.run().outcome = nothing_to_drain(rules.sources.size(), rules.destinations.size(),
-                                           nodes.size(), args.number_of_nodes);
+  session.run().outcome = nothing_to_drain(rules, nodes.size(), args.number_of_nodes);
   if (!session.run().outcome.empty()) return;
-  std::stable_sort(rules.sources.begin(), rules.sources.end(),
-                   [&](const NodeUtilization* a, const NodeUtilization* b) {
-                     return uses_less(session.view(), *a, *b);
-                   });
+  sort_sources(session.view(), rules.sources);
   rules.resources = deciding_resources(session.view(), source, args.thresholds);
   rules.namespaces = &args.namespaces;
   if (args.only_thresholding_resources) {

@@ -48,6 +48,7 @@ class PodMover {
       : session_(session), source_(source), rules_(rules) {
     destinations_.resize(session.view().snapshot().nodes.size());
     wanted_.resize(source.tracked().size());
+    roles_.resize(destinations_.size());
     rooms_.resize(destinations_.size() * wanted_.size());
     for (const std::string& resource : rules.resources) available_.at(resource) = 0;
     for (NodeUtilization* const each : rules.destinations) {
@@ -92,6 +93,8 @@ class PodMover {
 
   // False: the plugin ends.
   bool move_from(NodeUtilization& node) {
+    if (roles_[node.node] == DrainState::received) return true;
+    close(node);
     std::vector<PodIndex> pods = live_pods(session_.view(), node.node);
     sort_by_eviction(session_.view(), pods, hidden_usage(node, pods));
     for (const PodIndex each : pods) session_.consider(each);
@@ -118,6 +121,15 @@ class PodMover {
       }
     }
     return true;
+  }
+
+  // The node is no destination any more.
+  void close(const NodeUtilization& node) {
+    roles_[node.node] = DrainState::processed;
+    if (destinations_[node.node] == nullptr) return;
+    for (const std::string& resource : rules_.resources) {
+      available_.at(resource) -= node.cap.of(resource) - node.usage.of(resource);
+    }
   }
 
   // What each pod uses above its requests, as the largest share of the node's capacity, of the
@@ -233,6 +245,7 @@ class PodMover {
 
   // Whether the destination does with wanted_.
   [[nodiscard]] bool stays_below_caps(NodeIndex destination) const {
+    if (roles_[destination] == DrainState::processed) return false;
     const Nanos* const room = rooms_.data() + destination * wanted_.size();
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
       if (wanted_[i] > room[i]) return false;
@@ -270,6 +283,7 @@ class PodMover {
   void book(const Amounts& usage) {
     const auto& destination = session_.run().evictions.back().destination;
     if (!destination) return;
+    roles_[*destination] = DrainState::received;
     destinations_[*destination]->usage.add(usage);
     measure_room(*destination);
   }
@@ -280,6 +294,8 @@ class PodMover {
   std::vector<NodeIndex> destination_nodes_;
   std::vector<NodeIndex> further_nodes_;
   std::vector<NodeUtilization*> destinations_;  // by node; null: not one
+  enum class DrainState : std::uint8_t { none, processed, received };
+  std::vector<DrainState> roles_;  // by node
   // If pods are not measured: how many left each node that the sample may still have.
   std::map<NodeIndex, std::uint64_t> left_;
   // By node and tracked resource: what a destination may use more, and what a pod uses. Those

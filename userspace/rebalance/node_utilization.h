@@ -51,7 +51,8 @@ struct MoveRules {
   std::vector<std::string> resources;     // deciding_resources()
   std::vector<NodeUtilization*> sources;  // in order
   std::vector<NodeUtilization*> destinations;
-  // Destinations of the pods for which none of those has room.
+  // Destinations of the pods for which none of those has room. A source may be one until it is
+  // processed, and is not processed once it is the destination of a pod.
   std::vector<NodeUtilization*> further_destinations;
   const NamespaceRule* namespaces = nullptr;  // whose pods may leave
   std::optional<std::uint64_t> evictions_per_node;

@@ -118,6 +118,7 @@ TEST_F(SnapshotListerTest, AnOptionalKindThatIsRefusedIsLeftOut) {
     EXPECT_EQ(lister_.failure(), "");
     EXPECT_THAT(lister_.left_out(),
                 HasSubstr(fmt::format("GET /apis/metrics.k8s.io/v1beta1/pods: {}", code)));
+    EXPECT_EQ(lister_.left_out_for_good(), code == 403 || code == 404) << code;
     EXPECT_EQ(lister_.take(0).nodes.size(), 1U);
   }
 }

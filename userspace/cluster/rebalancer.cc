@@ -286,8 +286,8 @@ void Rebalancer::poll_reports() {
     reports_problem_ = problem;
     if (problem.empty()) {
       reports_.add(report_lister_.take(wall_ns()), clock_.now());
-    } else {
-      reports_due_ = clock_.now();  // such as in a cluster without the kind
+    } else if (report_lister_.left_out_for_good()) {
+      reports_due_ = clock_.now();
     }
   }
   // A process that becomes the leader has the reports of before, too.

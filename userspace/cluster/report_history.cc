@@ -85,7 +85,7 @@ void ReportHistory::add_to(rebalance::Snapshot& snapshot) const {
 
 bool ReportHistory::has_series(std::size_t reports) const {
   const std::size_t needed = std::min(reports, per_node_);
-  return listed_ && std::ranges::all_of(nodes_, [&](const auto& node) {
+  return listed_ && !nodes_.empty() && std::ranges::all_of(nodes_, [&](const auto& node) {
            const std::deque<Kept>& kept = node.second;
            return kept.size() >= needed && !is_fenced(kept.back().report);
          });

@@ -36,8 +36,9 @@ class ReportHistory {
   // All reports, sorted and each once; `snapshot` may have some of them. After fence() it has none
   // of nodes without a later report.
   void add_to(rebalance::Snapshot& snapshot) const;
-  // Whether there was a list, since fence(), and each node of it has `reports`, the last one
-  // written after fence(). As many as are kept of a node are enough.
+  // Whether there was a list with reports, since fence(), and each node of it has `reports`, the
+  // last one written after fence(). As many as are kept of a node are enough. An empty list may be
+  // of agents that have just started.
   [[nodiscard]] bool has_series(std::size_t reports) const;
   // That add_to() uses besides those of `snapshot`.
   [[nodiscard]] const std::shared_ptr<rebalance::StringPool>& texts() const { return texts_; }

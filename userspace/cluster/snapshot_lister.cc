@@ -16,7 +16,8 @@ namespace {
 
 constexpr Duration kPageLongest = std::chrono::seconds(60);
 constexpr int kMissing = 404;
-constexpr int kExpired = 410;    // of `continue`
+constexpr int kExpired = 410;  // of `continue`
+constexpr int kForbidden = 403;
 constexpr int kNotServed = 503;  // of an aggregated API without its server
 
 }  // namespace
@@ -41,6 +42,7 @@ void SnapshotLister::start(MonotonicTime now) {
   reader_.emplace();
   failure_.clear();
   left_out_.clear();
+  may_come_back_ = false;
   bytes_ = 0;
   pages_ = 0;
   continue_.clear();
@@ -107,7 +109,7 @@ void SnapshotLister::answered(std::string_view key, const kubernetes::ResponseHe
   const ListedKind& kind = kinds_.back();
   const bool absent =
       !failure && (head.code == kMissing || (kind.optional && head.code == kNotServed));
-  if (absent) return missing(problem);
+  if (absent) return missing(problem, head.code);
   const bool expired = !failure && head.code == kExpired && !continue_.empty();
   if (expired && restarts_ < kRestartsMax) {
     ++restarts_;
@@ -115,7 +117,7 @@ void SnapshotLister::answered(std::string_view key, const kubernetes::ResponseHe
   }
   const bool is_final = !failure && status.is_final();
   if (is_final || attempts_ >= (may_be_left_out() ? kOptionalAttemptsMax : kAttemptsMax)) {
-    if (may_be_left_out()) return leave_out(problem);
+    if (may_be_left_out()) return leave_out(problem, failure || head.code != kForbidden);
     return fail(problem);
   }
   const auto wanted = status.retry_after
@@ -124,7 +126,7 @@ void SnapshotLister::answered(std::string_view key, const kubernetes::ResponseHe
   not_before_ = now + std::max(backoff_.next(chance_()), wanted.value_or(Duration::zero()));
 }
 
-void SnapshotLister::missing(const std::string& problem) {
+void SnapshotLister::missing(const std::string& problem, int code) {
   const ListedKind& kind = kinds_.back();
   if (!old_ && !kind.old_path.empty()) {
     old_ = true;
@@ -132,10 +134,11 @@ void SnapshotLister::missing(const std::string& problem) {
     return;
   }
   if (!kind.optional || !continue_.empty()) return fail(problem);
-  leave_out(problem);
+  leave_out(problem, code != kMissing);
 }
 
-void SnapshotLister::leave_out(const std::string& problem) {
+void SnapshotLister::leave_out(const std::string& problem, bool may_come_back) {
+  if (may_come_back) may_come_back_ = true;
   if (!left_out_.empty()) left_out_ += "; ";
   left_out_ += fmt::format("GET {}: {}", kinds_.back().path, problem);
   attempts_ = 0;

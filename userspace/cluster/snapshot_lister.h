@@ -62,6 +62,9 @@ class SnapshotLister final : public RequestSource {
   [[nodiscard]] const std::string& failure() const { return failure_; }
   // Why optional kinds are not in the snapshot; empty: all are.
   [[nodiscard]] const std::string& left_out() const { return left_out_; }
+  // Whether all of those are left out because the server does not have them, or does not permit
+  // this client to read them.
+  [[nodiscard]] bool left_out_for_good() const { return !left_out_.empty() && !may_come_back_; }
   // When the first request was due, since the last restart: nothing in the snapshot is older.
   [[nodiscard]] MonotonicTime begun() const { return begun_; }
   // REQUIRES: done(), without failure(); called once.
@@ -75,9 +78,9 @@ class SnapshotLister final : public RequestSource {
  private:
   [[nodiscard]] Result<void> add_page(std::string_view body);
   void start(MonotonicTime now);
-  void missing(const std::string& problem);
+  void missing(const std::string& problem, int code);
   [[nodiscard]] bool may_be_left_out() const;
-  void leave_out(const std::string& problem);
+  void leave_out(const std::string& problem, bool may_come_back);
   void next_kind();
   void fail(const std::string& problem);
 
@@ -98,6 +101,7 @@ class SnapshotLister final : public RequestSource {
   kubernetes::Backoff backoff_;
   std::string failure_;
   std::string left_out_;
+  bool may_come_back_ = false;  // some of the kinds that are left out
 };
 
 }  // namespace forestall::cluster

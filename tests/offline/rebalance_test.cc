@@ -202,6 +202,31 @@ TEST(RebalanceCommand, AnEmptyKubeconfigIsNone) {
   }
 }
 
+// An empty history would end the protection against loops, and an empty time would be the present.
+TEST(RebalanceCommand, AnEmptyFileOrTimeIsRefused) {
+  const TempTree tree = files();
+  const auto errors_of = [&tree](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"rebalance", "--policy-config-file", tree / "policy.yaml"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ran ran = run_forestall(arguments);
+    EXPECT_EQ(ran.exit_code, 2);
+    return ran.errors;
+  };
+  const auto refused = [](const std::string& option) {
+    return AllOf(HasSubstr(option), HasSubstr("must not be empty"));
+  };
+  const std::string cluster = tree / "cluster.json";
+  for (const std::string option : {"--history", "--now", "--metrics", "--cluster"}) {
+    EXPECT_THAT(errors_of({"--cluster", cluster, option + "=", "--dry-run"}), refused(option));
+    EXPECT_THAT(errors_of({"--cluster", cluster, option, "", "--dry-run"}), refused(option));
+  }
+  EXPECT_THAT(errors_of({"--cluster=", "--dry-run"}), refused("--cluster"));
+  EXPECT_THAT(errors_of({"--prometheus-ca-file="}), refused("--prometheus-ca-file"));
+  EXPECT_THAT(errors_of({"--policy-config-file="}), refused("--policy-config-file"));
+  EXPECT_THAT(errors_of({"--prometheus-ca-file", tree / "none.pem"}),
+              HasSubstr("File does not exist"));
+}
+
 TEST(RebalanceCommand, AcceptsTheArgumentsOfTheDeschedulersDeployment) {
   const TempTree tree = files();
   const auto run_with = [&tree](const std::vector<std::string>& more) {

@@ -16,16 +16,24 @@ constexpr const char* kClusterHelp =
     "poddisruptionbudgets, priorityclasses, persistentvolumeclaims, persistentvolumes, replicasets "
     "and nodereports; may be repeated";
 
+std::string refuse_empty(const std::string& value) {
+  return value.empty() ? "must not be empty" : "";
+}
+
 CLI::Option* add_files(CLI::App& command, const char* name, std::vector<std::string>& files,
                        const char* help) {
-  return command.add_option(name, files, help)->option_text("FILE...")->expected(1, -1);
+  return command.add_option(name, files, help)
+      ->option_text("FILE...")
+      ->expected(1, -1)
+      ->check(refuse_empty);
 }
 
 CLI::Option* add_policy(CLI::App& command, RebalanceOptions& options) {
   return command
       .add_option("--policy-config-file", options.policy,
                   "DeschedulerPolicy (descheduler/v1alpha2 or v1alpha1), YAML or JSON")
-      ->option_text("FILE");
+      ->option_text("FILE")
+      ->check(refuse_empty);
 }
 
 // A flag of the descheduler, with Go's words for its value. CLI11 accepts more, such as `yes` and
@@ -131,10 +139,6 @@ void describe_ineffective(CLI::App& command, RebalanceRunOptions& run, CLI::Opti
       ->excludes(files);
 }
 
-std::string refuse_empty(const std::string& value) {
-  return value.empty() ? "must not be empty" : "";
-}
-
 void describe_server(CLI::App& command, RebalanceRunOptions& run, CLI::Option* files) {
   constexpr std::uint64_t kPortMax = 65535;
   const auto add = [&](const char* name, auto& value, const char* form, const char* help) {
@@ -202,7 +206,9 @@ void describe_run(CLI::App& command, RebalanceRunOptions& run, CLI::Option* file
   add("--prometheus-ca-file", run.prometheus_ca, "FILE",
       "Certificate authorities of the policy's https server of Prometheus, PEM (default: those of "
       "the service account, else of the kubeconfig)")
-      ->check(CLI::ExistingFile);
+      ->check([](const std::string& file) {
+        return file.empty() ? refuse_empty(file) : CLI::ExistingFile(file);
+      });
   add("--descheduling-interval", run.interval, "DURATION",
       "From the begin of a plan to that of the next (default: 0, one plan)")
       ->check(refuse_empty);
@@ -261,6 +267,7 @@ void describe_rebalance(CLI::App& command, CommandLine& line) {
                   "What an earlier plan printed with -o json: pods that its moves concern are not "
                   "moved again within the policy's pacing")
       ->option_text("FILE")
+      ->check(refuse_empty)
       ->needs(cluster);
   as_go_flag(command.add_flag("--dry-run", options.dry_run,
                               "Log the plan and evict nothing; a plan from files never evicts"));
@@ -269,6 +276,7 @@ void describe_rebalance(CLI::App& command, CommandLine& line) {
                   "The time for which the plan is made, such as 2026-01-02T15:04:05Z (default: "
                   "the time of day)")
       ->option_text("TIME")
+      ->check(refuse_empty)
       ->needs(cluster);
   describe_run(command, options.run, cluster);
   describe_server(command, options.run, cluster);
@@ -303,7 +311,7 @@ std::vector<std::string> with_empty_values(const CLI::App& command,
     const int values = option == nullptr ? -1 : option->get_items_expected_max();
     if (values == 0 && (value.empty() || value == "{}")) {
       accepted.push_back(name + "=\"" + value + '"');
-    } else if (values == 1 && value.empty()) {
+    } else if (values >= 1 && value.empty()) {
       accepted.insert(accepted.end(), {name, ""});
     } else {
       accepted.push_back(std::move(each));

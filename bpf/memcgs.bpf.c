@@ -306,7 +306,11 @@ static __always_inline void count_task(__u64 node) {
   struct task_struct* task = (void*)node - bpf_core_field_offset(struct task_struct, cg_list);
 
   if (BPF_CORE_READ(task, group_leader) != task) return;
-  if (BPF_CORE_READ(task, flags) & PF_EXITING && !BPF_CORE_READ(task, signal, live.counter)) return;
+  if (BPF_CORE_READ(task, flags) & PF_EXITING && !BPF_CORE_READ(task, signal, live.counter)) {
+    /* Its memory may not be free yet, and a kill has to wait for that. */
+    if (list_of && !BPF_CORE_READ(task, exit_state)) list_process(task);
+    return;
+  }
   counting.processes++;
   if (list_of) list_process(task);
 }
@@ -411,7 +415,8 @@ __noinline int list_memcg(void) {
   struct cgroup_subsys_state* css = (void*)pass.at;
   struct cgroup* cgroup = BPF_CORE_READ(css, cgroup);
 
-  if (BPF_CORE_READ(cgroup, kn, id) == list_of)
+  /* A dying one may have the id of its successor: a controller was turned off and on. */
+  if (BPF_CORE_READ(cgroup, kn, id) == list_of && !(BPF_CORE_READ(css, flags) & CSS_DYING))
     list_depth = pass.level + 1;
   else if (list_depth && pass.level < list_depth)
     return 1;

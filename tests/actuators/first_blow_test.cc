@@ -26,6 +26,11 @@ kernel::ListedProcess listed_of(pid_t pid, std::uint32_t threads = 1) {
   return {pid, kernel::read_process_stat(pid)->start_ticks, threads};
 }
 
+std::shared_ptr<const ProtectedGroups> one_group() {
+  return std::make_shared<const ProtectedGroups>(
+      std::vector<ProtectedGroup>{{CgroupId{9}, "/protected", true}});
+}
+
 class FirstBlowTest : public testing::Test {
  protected:
   FirstBlowTest() {
@@ -69,6 +74,16 @@ TEST_F(FirstBlowTest, EndsAllThatAreListedTwice) {
   for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(was_killed(i));
 }
 
+TEST_F(FirstBlowTest, SignalsNoKnownProcessAgain) {
+  const std::vector<pid_t> known{all_[1].pid};
+  const FirstBlow blow =
+      strike_first(ProcessLister([&](CgroupId) { return Result<Listed>(all_); }, false),
+                   CgroupId{7}, never_kill_, clock_, known);
+  EXPECT_EQ(blow.reached.size(), 2U);
+  EXPECT_EQ(blow.present.size(), 3U);
+  EXPECT_FALSE(children_[1].ended());
+}
+
 TEST_F(FirstBlowTest, SparesOneThatHasLeftTheCgroup) {
   const FirstBlow blow = strike(all_, Listed{all_[0], all_[2]});
   EXPECT_EQ(blow.reached.size(), 2U);
@@ -87,7 +102,7 @@ TEST_F(FirstBlowTest, SparesAProcessThatGotThePidOfAnother) {
 
 TEST_F(FirstBlowTest, LeavesAProcessWithThreadsToTheCallerWhereGroupsAreProtected) {
   all_[0].threads = 2;
-  never_kill_.protect(std::make_shared<const ProtectedGroups>(std::vector<ProtectedGroup>()));
+  never_kill_.protect(one_group());
   const FirstBlow blow = strike(all_, all_);
   EXPECT_EQ(blow.reached.size(), 2U);
   EXPECT_FALSE(blow.all_may_end);
@@ -98,7 +113,7 @@ TEST_F(FirstBlowTest, LeavesAProcessWithThreadsToTheCallerWhereGroupsAreProtecte
 TEST_F(FirstBlowTest, EndsAProcessWithThreadsWhereTheyAreInOneCgroup) {
   threads_together_ = true;
   all_[0].threads = 2;
-  never_kill_.protect(std::make_shared<const ProtectedGroups>(std::vector<ProtectedGroup>()));
+  never_kill_.protect(one_group());
   EXPECT_TRUE(strike(all_, all_).all_may_end);
   EXPECT_TRUE(was_killed(0));
 }
@@ -112,7 +127,7 @@ TEST_F(FirstBlowTest, NeverEndsThisProcess) {
 }
 
 TEST_F(FirstBlowTest, WithoutACompleteListNothingIsSignalled) {
-  const Error torn{EAGAIN, "incomplete"};
+  const Error torn{EOVERFLOW, "incomplete"};
   for (const FirstBlow& blow : {strike(torn, all_), strike(all_, torn), strike(Listed(), all_)}) {
     EXPECT_FALSE(blow.at);
     EXPECT_TRUE(blow.reached.empty());

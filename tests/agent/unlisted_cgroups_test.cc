@@ -66,9 +66,13 @@ TEST(UnlistedCgroups, WithoutNamesItCountsWhetherAProtectedOneCanBeInside) {
   EXPECT_TRUE(allowed_without_names("/t/a", with_rules({protects("/t")}))) << "above it";
   EXPECT_FALSE(allowed_without_names("/t/a", with_rules({protects("/t/*/x")})));
   EXPECT_FALSE(allowed_without_names("/t/a", with_rules({protects("/?/a/*/x")})));
-  WorkloadRule plain;
-  plain.cgroup = "/t/*/x";
-  EXPECT_TRUE(allowed_without_names("/t/a", with_rules({plain})));
+  WorkloadRule rule;
+  rule.cgroup = "/t/*/x";
+  EXPECT_TRUE(allowed_without_names("/t/a", with_rules({rule})));
+  rule.priority = 1'999'999'999;
+  EXPECT_TRUE(allowed_without_names("/t/a", with_rules({rule})));
+  rule.priority = 2'000'000'000;
+  EXPECT_FALSE(allowed_without_names("/t/a", with_rules({rule}))) << "critical, so protected";
 }
 
 TEST(UnlistedCgroups, WithoutNamesItCountsWhetherPodsCanBeInside) {

@@ -221,6 +221,7 @@ TEST(BurstTrial, NoneIsLostWhileATenantDisturbs) {
   ASSERT_FALSE(agent.failure()) << agent.failure()->text();
   const Disturbance tenant(node.scratch);
   UsageSampler sampler(node.scratch, node.limit() - kBurstThreshold);
+  ASSERT_TRUE(sampler.is_raised());
   const KillTrace trace;
   std::mt19937 dice(seed);
   std::vector<double> at_most, at_least, own, apart;

@@ -24,8 +24,9 @@ class LadderListed : public testing::Test {
     }
     scan_ = std::move(*scan);
     run_.ladder().list_processes_by({[this](CgroupId cgroup) {
-                                       ++lists_;
-                                       return scan_->processes_in(cgroup);
+                                       auto listed = scan_->processes_in(cgroup);
+                                       if (listed.ok()) ++lists_;
+                                       return listed;
                                      },
                                      run_.tree().version() == kernel::CgroupVersion::v2});
   }
@@ -79,9 +80,27 @@ TEST_F(LadderListed, TheFirstSignalNeedsNoPath) {
   WorkloadSample victim = rank(path);
   victim.workload.path += "-renamed";
   const Outcome outcome = run_.kill(victim);
+  EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
   EXPECT_TRUE(outcome.signalled) << describe(outcome);
+  EXPECT_TRUE(outcome.exited) << describe(outcome);
+  EXPECT_EQ(outcome.freed, Bytes{0}) << "unknown is not freed";
   EXPECT_TRUE(attempt_on(outcome, Rung::verify)->failure) << describe(outcome);
   EXPECT_TRUE(hog.child().wait_exit());
+}
+
+// More than one blow reaches, and no file of the cgroup can be opened.
+TEST_F(LadderListed, WithoutThePathEveryProcessIsSignalledAndAwaited) {
+  const auto path = scratch_.child("victim");
+  std::vector<Hog> hogs;
+  hogs.reserve(100);
+  for (int i = 0; i < 100; ++i) hogs.emplace_back(scratch_, path, mib(1));
+  WorkloadSample victim = rank(path);
+  victim.workload.path += "-renamed";
+  const Outcome outcome = run_.kill(victim);
+  EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
+  EXPECT_EQ(outcome.processes, 100U) << describe(outcome);
+  EXPECT_EQ(outcome.freed, Bytes{0}) << describe(outcome);
+  for (const Hog& hog : hogs) EXPECT_FALSE(hog.alive());
 }
 
 TEST_F(LadderListed, ACgroupThatWasMadeAgainIsSpared) {

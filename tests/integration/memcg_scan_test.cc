@@ -210,9 +210,10 @@ TEST_F(MemcgScanTest, ListsTheProcessesOfACgroupAndThoseBelow) {
   const Child other = holder(beside, mib(1), mib(0), "/dev/null");
   const auto pids_in = [&](const std::string& path) {
     std::vector<pid_t> pids;
-    const auto found = scan_->processes_in(id(path));
+    auto found = scan_->processes_in(id(path));
+    if (!found.ok()) found = scan_->processes_in(id(path));  // they changed meanwhile
     EXPECT_TRUE(found.ok()) << found.error().text();
-    for (const auto& each : *found) {
+    for (const auto& each : found.optional().value_or(std::vector<kernel::ListedProcess>())) {
       EXPECT_EQ(each.start_ticks, kernel::read_process_stat(each.pid)->start_ticks);
       EXPECT_EQ(each.threads, 1U);
       pids.push_back(each.pid);

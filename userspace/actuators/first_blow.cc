@@ -9,11 +9,13 @@
 namespace forestall::actuators {
 namespace {
 
-std::vector<kernel::ProcessRef> open_all(const std::vector<kernel::ListedProcess>& listed) {
+std::vector<kernel::ProcessRef> open_all(const std::vector<kernel::ListedProcess>& listed,
+                                         std::span<const pid_t> known) {
   std::vector<kernel::ProcessRef> opened;
   opened.reserve(std::min(listed.size(), kFirstBlowMax));
   for (const kernel::ListedProcess& each : listed) {
     if (opened.size() >= kFirstBlowMax) break;
+    if (std::ranges::binary_search(known, each.pid)) continue;
     auto process = kernel::ProcessRef::open(each.pid);
     if (process.ok()) opened.push_back(std::move(*process));
   }
@@ -34,11 +36,11 @@ bool may_be_signalled(const kernel::ProcessRef& process,
 }  // namespace
 
 FirstBlow strike_first(const ProcessLister& lister, CgroupId cgroup, const NeverKill& never_kill,
-                       const Clock& clock) {
+                       const Clock& clock, std::span<const pid_t> known) {
   FirstBlow blow;
   const auto before = lister.list(cgroup);
   if (!before.ok()) return blow;
-  std::vector<kernel::ProcessRef> opened = open_all(*before);
+  std::vector<kernel::ProcessRef> opened = open_all(*before, known);
   if (opened.empty()) return blow;
   auto listed = lister.list(cgroup);
   if (!listed.ok()) return blow;

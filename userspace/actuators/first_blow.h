@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "actuators/never_kill.h"
@@ -27,8 +28,9 @@ struct FirstBlow {
 inline constexpr std::size_t kFirstBlowMax = 64;
 
 // A process that may be spared for a thread elsewhere (members.h) is left to the caller.
-// REQUIRES: lister.exists().
+// Those in `known` (sorted) are signalled already, and not again. REQUIRES: lister.exists().
 [[nodiscard]] FirstBlow strike_first(const ProcessLister& lister, CgroupId cgroup,
-                                     const NeverKill& never_kill, const Clock& clock);
+                                     const NeverKill& never_kill, const Clock& clock,
+                                     std::span<const pid_t> known = {});
 
 }  // namespace forestall::actuators

@@ -69,10 +69,10 @@ class Ladder {
   void protect(std::shared_ptr<const ProtectedGroups> groups);
 
   // Verifies, signals and starts reaping, without waiting. The only path lookup is that of the
-  // victim's own cgroup. Measured from a SCHED_FIFO thread (tests/bench/ladder_bench.cc): about
-  // 0.12 ms to the SIGKILL of one process and 0.03 ms per further one, since all are opened before
-  // the first is killed. If the cgroup is already being killed, the outcome is `failed` and the
-  // running kill continues.
+  // victim's own cgroup; with list_processes_by() it follows the first signal. Measured from a
+  // SCHED_FIFO thread (tests/bench/ladder_bench.cc): about 0.12 ms to the SIGKILL of one process
+  // and 0.03 ms per further one, since all are opened before the first is killed. If the cgroup is
+  // already being killed, the outcome is `failed` and the running kill continues.
   //
   // With a grace above 0 every process gets SIGTERM; those left when it expires get SIGKILL.
   // begin() does not wait for it. For a victim in its grace, begin() shortens that to at most the

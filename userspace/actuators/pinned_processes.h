@@ -50,7 +50,10 @@ class PinnedProcesses {
   // The cgroup has a process that must not be signalled, so cgroup.kill must not be used.
   [[nodiscard]] bool has_refused() const { return has_refused_; }
   // The current processes of the cgroup. Before a signal: pinned ones may be protected by now.
-  [[nodiscard]] Result<Members> members() const { return members_of(*directory_, never_kill_); }
+  // `lister`: on the loop's thread only.
+  [[nodiscard]] Result<Members> members(const ProcessLister& lister = {}) const {
+    return members_of(*directory_, never_kill_, lister);
+  }
   // A SIGKILL to those that are listed just now and still reachable, so they are in the cgroup
   // (process_snapshot.h). The processes are owned by this object.
   struct Killed {

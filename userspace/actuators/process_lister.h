@@ -4,6 +4,7 @@
 // that holds one is off the CPU.
 #pragma once
 
+#include <cerrno>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -29,12 +30,16 @@ class ProcessLister {
   [[nodiscard]] bool exists() const { return list_ != nullptr; }
   // REQUIRES: exists().
   [[nodiscard]] Result<std::vector<kernel::ListedProcess>> list(CgroupId cgroup) const {
-    return list_(cgroup);
+    auto listed = list_(cgroup);
+    if (listed.ok() || listed.error().code != EAGAIN) return listed;
+    return list_(cgroup);  // they changed meanwhile
   }
   // Whether another thread than the one that was listed may be in a protected group (members.h).
   [[nodiscard]] bool may_be_protected(const kernel::ListedProcess& process,
                                       const NeverKill& never_kill) const {
-    return !threads_together_ && process.threads != 1 && never_kill.protected_groups() != nullptr;
+    const ProtectedGroups* groups = never_kill.protected_groups();
+    return !threads_together_ && process.threads != 1 && groups != nullptr &&
+           !groups->all().empty();
   }
 
  private:

@@ -48,8 +48,7 @@ void Victim::begin(Duration grace) {
   outcome_.dry_run = kill_.options.dry_run;
   outcome_.attempts.reserve(5);
   const bool at_once = grace <= Duration::zero() && !kill_.options.dry_run;
-  if (at_once && strike()) return;
-  if (pinned_ && at_once && kill_pinned()) return;
+  if (at_once && ((pinned_ && kill_pinned()) || strike())) return;
   if (auto verified = verify(); !verified.ok()) return fail(Rung::verify, verified.error());
   kill_.attempt(Rung::verify).processes = 0;
   if (!open_processes()) return;
@@ -76,23 +75,26 @@ void Victim::cut_grace(Duration grace) {
   check();
 }
 
-Result<void> Victim::verify() {
+Result<void> Victim::open_directory() {
   const Workload& victim = outcome_.victim;
-  if (victim.path == "/" && !only_) {
-    return Error{EPERM, "refused: the root cgroup holds the whole system"};
-  }
-  auto dir = kill_.context.tree.open(victim.path);
-  if (!dir.ok()) {
-    removed_ = dir.error().code == ENOENT;
-    return dir.error();
-  }
-  if (dir->id() != victim.cgroup) {
-    removed_ = true;
+  auto dir = TRY(kill_.context.tree.open(victim.path));
+  if (dir.id() != victim.cgroup) {
     return Error{ESTALE, "cgroup " + victim.path + " was removed and created again: inode " +
-                             std::to_string(dir->id().inode) + " is not the ranked " +
+                             std::to_string(dir.id().inode) + " is not the ranked " +
                              std::to_string(victim.cgroup.inode)};
   }
-  dir_ = std::make_shared<const kernel::CgroupDir>(std::move(*dir));
+  dir_ = std::make_shared<const kernel::CgroupDir>(std::move(dir));
+  return {};
+}
+
+Result<void> Victim::verify() {
+  if (outcome_.victim.path == "/" && !only_) {
+    return Error{EPERM, "refused: the root cgroup holds the whole system"};
+  }
+  if (auto opened = open_directory(); !opened.ok()) {
+    removed_ = opened.error().code == ENOENT || opened.error().code == ESTALE;
+    return opened;
+  }
   if (!kill_.usable(Feature::pidfd) && !kill_.usable(Feature::cgroup_kill)) {
     return Error{ENOSYS, "neither pidfd nor cgroup.kill is usable: no safe way to signal"};
   }
@@ -275,7 +277,8 @@ void Victim::sweep_in_turn() {
 
 // Processes that enter the cgroup after the last exit are not the victim.
 void Victim::check_exits() {
-  if (outcome_.exited) return;
+  if (!dir_ && !removed_) open_after_signal();
+  if (outcome_.exited || (!dir_ && !removed_)) return;
   processes_.find_exits();
   // The last known process exited: check for unknown ones.
   if (processes_.alive() == 0) settled_ = false;

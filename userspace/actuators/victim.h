@@ -91,6 +91,8 @@ class Victim {
   // By lists of the kernel's: SIGKILL before any path is opened, everything else
   // afterwards.
   [[nodiscard]] bool strike();
+  bool strike_listed();
+  void open_after_signal();
   // By pinned processes: SIGKILL after one read of the list, everything else afterwards.
   [[nodiscard]] bool kill_pinned();
   void take_over(std::span<const kernel::ProcessRef* const> reached);
@@ -100,6 +102,7 @@ class Victim {
   void await_end();
   void adopt_dying();
   // Before the signal.
+  [[nodiscard]] Result<void> open_directory();
   [[nodiscard]] Result<void> verify();
   [[nodiscard]] Result<ProcessSnapshot> list_processes();
   [[nodiscard]] bool open_processes();
@@ -144,6 +147,11 @@ class Victim {
   VictimProcesses processes_{kill_};
   CgroupKill cgroup_kill_{kill_};
   VictimReclaim reclaim_{kill_};
+
+  // Of strike().
+  std::vector<pid_t> struck_;  // on the list of the last blow, sorted
+  bool all_struck_may_end_ = false;
+  std::size_t watched_from_ = 0;  // the processes before it are watched and reaped
 
   bool outcome_waits_ = false;
   MonotonicTime sweep_due_;

@@ -11,40 +11,61 @@ namespace forestall::actuators {
 // False, without effect, if no process was signalled. A kill that follows another one is not begun
 // here: it leaves out what has started since (newer_processes.h).
 bool Victim::strike() {
-  const VictimContext& context = kill_.context;
-  const bool usable = context.lister.exists() && kill_.usable(Feature::pidfd);
+  const bool usable = kill_.context.lister.exists() && kill_.usable(Feature::pidfd);
   if (!usable || outcome_.victim.path == "/") return false;
   if (only_ || signalled_by_other_ || earlier_) return false;
-  FirstBlow blow =
-      strike_first(context.lister, outcome_.victim.cgroup, context.never_kill, context.clock);
-  if (!blow.at) return false;
-  outcome_.signalled = blow.at;
+  if (!strike_listed()) return false;
   outcome_.state = KillState::in_flight;
-  const auto count = static_cast<std::uint32_t>(blow.reached.size());
-  kill_.attempt(Rung::verify);
-  kill_.attempt(Rung::pidfds).processes = count;
-  kill_.attempt(Rung::sigkill).processes = outcome_.processes = count;
-  processes_.add_signalled(std::move(blow.reached));
-  if (auto verified = verify(); !verified.ok()) {
-    // The signalled processes are all that can be seen.
-    kill_.attempt(Rung::verify).failure = std::move(verified).error();
-    removed_ = true;
-    processes_.reap(0);
-    watch(0);
-    check();
-    return true;
-  }
-  if (auto meter = UsageMeter::open(*dir_, kill_.context.tree.version()); meter.ok()) {
-    meter_ = std::make_shared<const UsageMeter>(std::move(*meter));
-  }
-  if (blow.present.size() > count && blow.all_may_end) kill_group_at_once(blow.present);
-  follow_up(blow.present, !blow.all_may_end);
+  open_after_signal();
+  check();
   return true;
+}
+
+// One more blow. False: no process was signalled.
+bool Victim::strike_listed() {
+  const VictimContext& context = kill_.context;
+  FirstBlow blow = strike_first(context.lister, outcome_.victim.cgroup, context.never_kill,
+                                context.clock, processes_.known());
+  if (!blow.at) return false;
+  if (!outcome_.signalled) outcome_.signalled = blow.at;
+  const auto count = static_cast<std::uint32_t>(blow.reached.size());
+  kill_.attempt(Rung::pidfds).processes += count;
+  kill_.attempt(Rung::sigkill).processes += count;
+  outcome_.processes += count;
+  processes_.add_signalled(std::move(blow.reached));
+  struck_ = std::move(blow.present);
+  all_struck_may_end_ = blow.all_may_end && struck_.size() > count;
+  return true;
+}
+
+// The directory of a victim whose first signal was sent without it. Where it cannot be opened (no
+// descriptor is left, or the cgroup was renamed), processes are signalled by list at each check,
+// and no memory counts as freed.
+void Victim::open_after_signal() {
+  const CgroupId cgroup = outcome_.victim.cgroup;
+  if (auto opened = open_directory(); !opened.ok()) {
+    kill_.attempt(Rung::verify).failure = std::move(opened).error();
+    const auto left = kill_.context.lister.list(cgroup);
+    removed_ = !left.ok() && left.error().code == ENOENT;
+    if (left.ok() && left->empty()) outcome_.exited = kill_.context.clock.now();
+    if (left.ok() && !left->empty()) (void)strike_listed();
+    processes_.reap(watched_from_);
+    watch(watched_from_);
+    watched_from_ = processes_.size();
+    return;
+  }
+  kill_.attempt(Rung::verify).failure.reset();
+  const Bytes ranked = outcome_.usage_before;
+  measure_before();
+  // Of what it held at the ranking a part may be free again; it may also have grown since.
+  outcome_.usage_before = lowest_ = std::max(ranked, outcome_.usage_before);
+  if (all_struck_may_end_) kill_group_at_once(struck_);
+  follow_up(struck_, /*some_are_spared=*/false);
 }
 
 // False, without effect, if no pinned process is left; the caller then kills the ordinary way.
 bool Victim::kill_pinned() {
-  const auto members = pinned_->members();
+  const auto members = pinned_->members(kill_.context.lister);
   if (!members.ok()) return false;
   Bytes usage = outcome_.usage_before;
   if (pinned_->meter() != nullptr) usage = pinned_->meter()->read().optional().value_or(usage);
@@ -64,6 +85,7 @@ bool Victim::kill_pinned() {
     kill_group_at_once(members->present);
   }
   follow_up(members->present, pinned_->has_refused());
+  check();
   return true;
 }
 
@@ -128,12 +150,12 @@ void Victim::adopt_dying() {
 // `some_are_spared`: cgroup.kill must not be used.
 void Victim::follow_up(const std::vector<pid_t>& present, bool some_are_spared) {
   outcome_.state = KillState::in_flight;
-  processes_.reap(0);
-  watch(0);
+  processes_.reap(watched_from_);
+  watch(watched_from_);
   auto snapshot = list_processes();
   if (!snapshot.ok()) {
     removed_ = true;
-    return check();
+    return;
   }
   kill_.attempt(Rung::pidfds).failure = why_incomplete(*snapshot);
   const std::size_t from = admit(*snapshot);
@@ -155,7 +177,6 @@ void Victim::follow_up(const std::vector<pid_t>& present, bool some_are_spared) 
     cgroup_kill_.queue(unpinned_);
   }
   sweep();
-  check();
 }
 
 }  // namespace forestall::actuators

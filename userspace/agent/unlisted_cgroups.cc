@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "kernel/cgroup_tree.h"
 #include "policy/candidate_memory.h"
+#include "sources/workload_rules.h"
 
 namespace forestall::agent {
 namespace {
@@ -30,7 +31,7 @@ bool can_hold_pods(const Workload& victim, const Config& config, std::string_vie
 bool can_hold_protected(const Workload& victim, const Config& config, std::string_view pods_path) {
   return can_hold_pods(victim, config, pods_path) ||
          std::ranges::any_of(config.workloads, [&](const WorkloadRule& rule) {
-           return rule.is_protected && can_match_inside(rule.cgroup, victim.path);
+           return sources::protects(rule) && can_match_inside(rule.cgroup, victim.path);
          });
 }
 

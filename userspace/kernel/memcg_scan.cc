@@ -117,6 +117,13 @@ Result<void> sum_subtrees(std::span<const abi_memcg> records, bool anon, bool sh
   return {};
 }
 
+// After that many passes over processes that failed one after the other, such as those of a tree
+// with more cgroups than a pass can visit, so many are refused without a try.
+constexpr std::uint32_t kListFailuresMax = 3;
+constexpr std::uint32_t kListsRefused = 1000;
+// Runs that passes over processes leave: to open another iterator, the kernel allocates.
+constexpr std::uint32_t kRunsKept = ABI_MEMCG_RUNS / 8;
+
 class MemcgScan::Loaded {
  public:
   explicit Loaded(MemcgsSkeleton object) : skeleton(std::move(object)) {}
@@ -277,12 +284,24 @@ const MemcgUsage* MemcgScan::find(CgroupId cgroup) const {
 }
 
 Result<std::vector<ListedProcess>> MemcgScan::processes_in(CgroupId cgroup) {
+  if (lists_refused_ > 0) {
+    --lists_refused_;
+    return Error{EBUSY, "BPF pass over processes: the last ones failed"};
+  }
+  // The rest is for passes over the memory.
+  if (loaded_->runs_left <= kRunsKept) return Error{EBUSY, "BPF pass over processes: no run left"};
   auto& bss = *loaded_->skeleton->bss;
   bss.list_of = cgroup.inode;
-  TRY(pass_once());
+  const auto passed = pass_once();
+  lists_failed_ = passed.ok() ? 0 : lists_failed_ + 1;
+  if (lists_failed_ >= kListFailuresMax) {
+    lists_failed_ = 0;
+    lists_refused_ = kListsRefused;
+  }
+  TRY(passed);
   if (bss.list_depth == 0) return Error{ENOENT, "BPF pass over processes: no such cgroup"};
   if (bss.listed_all == 0) {
-    const bool full = bss.listed_count == ABI_LISTED_MAX || bss.steps_left == 0;
+    const bool full = bss.listed_count == ABI_LISTED_MAX;
     return Error{full ? EOVERFLOW : EAGAIN, "BPF pass over processes: incomplete"};
   }
   static const std::uint64_t tick_ns =
@@ -292,6 +311,10 @@ Result<std::vector<ListedProcess>> MemcgScan::processes_in(CgroupId cgroup) {
   for (const abi_listed& each : std::span(loaded_->listed, bss.listed_count)) {
     found.push_back({each.pid, each.start_ns / tick_ns, each.threads});
   }
+  // A process that moves between cgroups meanwhile is met twice.
+  std::ranges::sort(found, {}, &ListedProcess::pid);
+  const auto repeated = std::ranges::unique(found, {}, &ListedProcess::pid);
+  found.erase(repeated.begin(), repeated.end());
   return found;
 }
 

@@ -79,11 +79,12 @@ class MemcgScan {
   // ENOENT: the cgroup where it begins was removed. EOVERFLOW: more than ABI_MEMCGS_MAX. On failure
   // nothing is found.
   Result<void> scan(const MemcgQuery& query = {});
-  // Processes of the cgroup and its descendants, in no order, by another pass: it waits for no lock
-  // either, while the files of the cgroup wait for those that any tenant takes. A process whose
-  // leader has exited counts while one of its threads lives. What find() returns stays.
-  // ENOENT: there is no such cgroup. EAGAIN: they changed meanwhile. EOVERFLOW: more than
-  // ABI_LISTED_MAX, or than a pass can read.
+  // Processes of the cgroup and its descendants, sorted by pid, by another pass: it waits for no
+  // lock either, while the files of the cgroup wait for those that any tenant takes. A process
+  // whose leader has exited counts while one of its threads lives. What find() returns stays.
+  // ENOENT: there is no such cgroup. EAGAIN: they changed meanwhile, or are more than a pass can
+  // read. EOVERFLOW: more than ABI_LISTED_MAX. EBUSY: not tried, as others failed shortly before,
+  // or renew() has not been called for long.
   Result<std::vector<ListedProcess>> processes_in(CgroupId cgroup);
   // What serves ABI_MEMCG_RUNS passes is opened again, if it has served three quarters of them. For
   // times when nothing is urgent.
@@ -107,6 +108,8 @@ class MemcgScan {
   std::unique_ptr<Loaded> loaded_;
   std::vector<std::uint32_t> parents_;
   std::vector<MemcgUsage> sums_;
+  std::uint32_t lists_failed_ = 0;   // passes over processes, one after the other
+  std::uint32_t lists_refused_ = 0;  // that many more are
   std::vector<std::pair<std::uint64_t, std::uint32_t>> by_id_;  // sorted; index into sums_
 };
 

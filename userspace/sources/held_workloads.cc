@@ -31,6 +31,9 @@ constexpr Bytes kStandsStill = kib(256);
 // A cgroup costs at least so many times less in a pass than by its files (tests/bench/memcg_bench).
 constexpr std::size_t kPassGain = 20;
 
+// Cgroups of a pass that only counts of processes need.
+constexpr std::size_t kCountsPassMax = 500;
+
 // Without a pass after one that failed: what it met, such as too many cgroups, lasts.
 constexpr Duration kPassRest = std::chrono::minutes(1);
 
@@ -166,7 +169,11 @@ void HeldWorkloads::set_scan(kernel::MemcgScan* scan) {
 
 bool HeldWorkloads::pass_is_cheaper(std::size_t wanted, bool urgent) const {
   if (urgent && pass_failed_) return false;
-  return wanted * kPassGain >= (urgent ? scan_->all().size() : pass_size_);
+  const std::size_t size = urgent ? scan_->all().size() : pass_size_;
+  // On cgroup v1 files that count processes are opened for each count (process_counter.h), and so
+  // wait for locks that any tenant takes.
+  const bool v1 = tree_.version() == kernel::CgroupVersion::v1;
+  return wanted * kPassGain >= size || (v1 && size <= kCountsPassMax);
 }
 
 void HeldWorkloads::begin_samples(std::size_t wanted, bool urgent, std::vector<SourceNote>& notes) {
@@ -319,15 +326,9 @@ void HeldWorkloads::continue_from(HeldWorkloads& before) {
   unread_ += std::exchange(before.unread_, 0);
 }
 
-// On cgroup v1 each count by files opens them anew (process_counter.h), and so waits for locks that
-// any tenant takes.
 std::optional<std::uint64_t> HeldWorkloads::count_processes(WorkloadReaders& readers,
                                                             const std::string& path,
                                                             std::vector<SourceNote>& notes) {
-  if (scan_ != nullptr && tree_.version() == kernel::CgroupVersion::v1) {
-    const auto listed = scan_->processes_in(readers.cgroup.cgroup().id());
-    if (listed) return listed->size();
-  }
   const auto processes = readers.processes.count(readers.cgroup.cgroup(), buffer_);
   if (!processes && !kernel::is_removed(processes.error()))
     notes.push_back({path, processes.error().text()});

@@ -77,6 +77,7 @@ void NewCgroups::watch_directory(const kernel::CgroupTree& tree, const std::stri
 }
 
 void NewCgroups::note(int watch, const char* name) {
+  if (lost_) return;
   const auto [first, last] = parts_.equal_range(watch);
   const auto part = std::find_if(first, last, [&](const auto& each) {
     return ::fnmatch(each.second.part.c_str(), name, 0) == 0;

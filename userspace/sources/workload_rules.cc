@@ -74,6 +74,10 @@ Protection protection_of(const Workload& workload, bool static_pod, bool declare
 
 }  // namespace
 
+bool protects(const WorkloadRule& rule) {
+  return rule.is_protected || rule.priority.value_or(0) >= kSystemCriticalPriority;
+}
+
 Workload pod_workload(const PodPath& pod, const Config& config, const ProtectedPlaces& places) {
   Workload workload;
   workload.path = pod.cgroup;

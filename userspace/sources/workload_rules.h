@@ -21,6 +21,9 @@ struct ProtectedPlaces {
   std::vector<std::string> init;  // the cgroups of pid 1
 };
 
+// Whether the rule protects each cgroup that it matches, by its mark or by its priority.
+[[nodiscard]] bool protects(const WorkloadRule& rule);
+
 // The pod's workload. Each field comes from a rule for its UID; if that leaves it open, from the
 // first cgroup rule that matches the path. Protected if either rule protects it. The pod's
 // Kubernetes facts are attached: they provide the name if no rule does, and protect a static or

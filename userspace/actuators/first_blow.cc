@@ -42,9 +42,8 @@ FirstBlow strike_first(const ProcessLister& lister, CgroupId cgroup, const Never
   if (!before.ok()) return blow;
   std::vector<kernel::ProcessRef> opened = open_all(*before, known);
   if (opened.empty()) return blow;
-  auto listed = lister.list(cgroup);
+  const auto listed = lister.list(cgroup);
   if (!listed.ok()) return blow;
-  std::ranges::sort(*listed, {}, &kernel::ListedProcess::pid);
   for (kernel::ProcessRef& process : opened) {
     if (!may_be_signalled(process, *listed, lister, never_kill)) continue;
     if (!process.send_signal(SIGKILL).ok()) continue;

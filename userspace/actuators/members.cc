@@ -74,7 +74,6 @@ Result<Members> members_of(const kernel::CgroupDir& cgroup, const NeverKill& nev
     if (lister.may_be_protected(each, never_kill)) return members_of(cgroup, never_kill);
     members.present.push_back(each.pid);
   }
-  std::ranges::sort(members.present);
   return members;
 }
 

@@ -18,7 +18,7 @@ namespace forestall::actuators {
 
 class ProcessLister {
  public:
-  // Of the cgroup and its descendants, in no order. An error: some may be missing.
+  // Of the cgroup and its descendants, sorted by pid. An error: some may be missing.
   using List = std::function<Result<std::vector<kernel::ListedProcess>>(CgroupId cgroup)>;
 
   // Nothing can list them on this host: only files can.

@@ -54,9 +54,9 @@ struct Totals {
 
   void add(const rebalance::SimulationRun& run) {
     const rebalance::SimulationPoint& end = run.points.back();
-    hot_node_minutes += run.hot_node_minutes;
-    last.evictions += end.evictions;
-    last.kills += end.kills;
+    hot_node_minutes += *run.hot_node_minutes;
+    *last.evictions += *end.evictions;
+    *last.kills += *end.kills;
     last.moves += end.moves;
     last.loops += end.loops;
   }
@@ -64,7 +64,7 @@ struct Totals {
 
 void print_row(std::string_view seed, const char* name, const Totals& totals) {
   fmt::print("{}\t{}\t{}\t{}\t{}\t{}\t{}\n", seed, name, totals.hot_node_minutes,
-             totals.last.evictions, totals.last.kills, totals.last.moves, totals.last.loops);
+             *totals.last.evictions, *totals.last.kills, totals.last.moves, totals.last.loops);
   (void)std::fflush(stdout);
 }
 

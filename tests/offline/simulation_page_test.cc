@@ -30,14 +30,14 @@ std::string section_of(const std::string& page, const std::string& title) {
 
 TEST(SimulationPage, ComparesWithTheRunThatMovesNothing) {
   const std::vector<SimulationRun> runs{run_with("none", 5, 9), run_with("more", 7, 2)};
-  const std::string page = simulation_page({}, runs);
+  const std::string page = simulation_page(subject_of({}), runs);
   EXPECT_THAT(page, HasSubstr("none</td><td>0</td><td>5</td><td>-</td><td>9</td><td>-</td>"));
   EXPECT_THAT(page, HasSubstr("more</td><td>0</td><td>7</td><td>-2</td><td>2</td><td>7</td>"));
 }
 
 TEST(SimulationPage, DrawsNegativeNumbersBelowZero) {
   const std::vector<SimulationRun> runs{run_with("none", 5, 9), run_with("more", 7, 2)};
-  const std::string page = simulation_page({}, runs);
+  const std::string page = simulation_page(subject_of({}), runs);
   const std::string evictions = section_of(page, "Evictions by the kubelet avoided");
   // From -2 to 1: zero is at two thirds of the height.
   EXPECT_THAT(evictions, HasSubstr(R"(<line class="zero" x1="56" x2="548" y1="78.0" y2="78.0"/>)"));
@@ -47,6 +47,30 @@ TEST(SimulationPage, DrawsNegativeNumbersBelowZero) {
   EXPECT_THAT(kills, Not(HasSubstr("zero")));
   EXPECT_THAT(kills, HasSubstr(R"(run0" points="56.0,210.0 548.0,210.0 ")"));
   EXPECT_THAT(kills, HasSubstr(R"(run1" points="56.0,210.0 548.0,36.8 ")"));
+}
+
+// A trace does not have what would have happened: that is not 0.
+TEST(SimulationPage, PrintsWhatIsUnknownAsUnknown) {
+  SimulationRun run = run_with("none", 0, 0);
+  for (SimulationPoint& each : run.points) {
+    each.evictions.reset();
+    each.kills.reset();
+  }
+  run.points[0].hot_nodes = 3;
+  run.points[1].hot_nodes.reset();
+  run.points[1].waiting = 2;
+  run.hot_node_minutes.reset();
+  run.unknown_node_minutes = 60;
+  const std::vector<SimulationRun> runs{run, run};
+  const SimulationSubject subject{.description = "A trace.", .notes = {"<cut>"}, .is_trace = true};
+  const std::string page = simulation_page(subject, runs);
+  EXPECT_THAT(page, HasSubstr("<p><strong>&lt;cut&gt;</strong></p>"));
+  EXPECT_THAT(page, HasSubstr("none</td><td>unknown</td><td>60</td><td>unknown</td><td>-</td>"));
+  EXPECT_THAT(page, HasSubstr("<td>unknown</td><td>unknown</td><td>0</td><td>0</td><td>0</td>"
+                              "<td>2</td></tr>"));
+  EXPECT_THAT(section_of(page, "Kills by the kernel avoided"), HasSubstr("<p>unknown</p>"));
+  // The line ends before the unknown value.
+  EXPECT_THAT(section_of(page, "Hot nodes"), HasSubstr(R"(run0" points="56.0,12.0 56.0,12.0 "/>)"));
 }
 
 }  // namespace

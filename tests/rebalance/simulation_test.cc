@@ -60,7 +60,7 @@ TEST(Simulation, NodePressureAvoidsMostEvictions) {
   const SimulationPoint without = simulate(kFullCluster, "none", nullptr).points.back();
   const Policy policy = by_pressure();
   const SimulationPoint with = simulate(kFullCluster, "pressure", &policy).points.back();
-  EXPECT_LT(2 * (with.evictions + with.kills), without.evictions + without.kills);
+  EXPECT_LT(2 * (*with.evictions + *with.kills), *without.evictions + *without.kills);
   EXPECT_GT(with.moves, 0U);
 }
 
@@ -84,7 +84,7 @@ TEST(Simulation, FixedNeverRaisesTheTotalOfHotNodes) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(seed);
     SimulationOptions options = with_seed(seed);
-    const std::uint64_t without = simulate(options, "none", nullptr).hot_node_minutes;
+    const auto without = simulate(options, "none", nullptr).hot_node_minutes;
     EXPECT_LE(simulate(options, "scheduled", &fixed).hot_node_minutes, without);
     // No plan makes a node hot if each replacement runs where room was booked.
     options.placeholders = true;
@@ -108,8 +108,8 @@ TEST(Simulation, FixedHasNoMoreKillsThanNoPolicy) {
   SimulationPoint scheduled;
   SimulationPoint held;
   const auto add = [](SimulationPoint& to, const SimulationRun& run) {
-    to.evictions += run.points.back().evictions;
-    to.kills += run.points.back().kills;
+    *to.evictions += *run.points.back().evictions;
+    *to.kills += *run.points.back().kills;
   };
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SimulationOptions options{.seed = seed, .nodes = 30};
@@ -122,7 +122,7 @@ TEST(Simulation, FixedHasNoMoreKillsThanNoPolicy) {
   for (const SimulationPoint& with : {scheduled, held}) {
     EXPECT_LE(with.kills, without.kills);
     // If it stopped without underutilized nodes, more than half was left.
-    EXPECT_LT(5 * with.evictions, without.evictions);
+    EXPECT_LT(5 * *with.evictions, *without.evictions);
   }
 }
 

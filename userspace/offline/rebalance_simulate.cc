@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,19 +54,26 @@ std::vector<NamedPolicy> built_in() {
 }
 
 // Against the first run, in which nothing is moved. Negative: more than there.
-std::int64_t avoided(const std::vector<SimulationRun>& runs, const SimulationRun& run,
-                     std::uint64_t SimulationPoint::*count) {
+std::optional<std::int64_t> avoided(const std::vector<SimulationRun>& runs,
+                                    const SimulationRun& run,
+                                    std::optional<std::uint64_t> SimulationPoint::*count) {
   return rebalance::avoided(runs.front().points.back(), run.points.back(), count);
+}
+
+template <typename Number>
+void write_count(text::JsonWriter& out, const char* name, const std::optional<Number>& count) {
+  out.key(name);
+  count ? out.value(*count) : out.null();
 }
 
 void write_point(text::JsonWriter& out, const SimulationPoint& point) {
   out.begin_object();
   out.member("seconds", point.seconds);
-  out.member("hotNodes", point.hot_nodes);
+  write_count(out, "hotNodes", point.hot_nodes);
   out.member("moves", point.moves);
   out.member("loops", point.loops);
-  out.member("evictions", point.evictions);
-  out.member("kills", point.kills);
+  write_count(out, "evictions", point.evictions);
+  write_count(out, "kills", point.kills);
   out.end_object();
 }
 
@@ -84,9 +92,9 @@ std::string simulation_json(const rebalance::SimulationOptions& options,
   for (const SimulationRun& run : runs) {
     out.begin_object();
     out.member("policy", run.name);
-    out.member("hotNodeMinutes", run.hot_node_minutes);
-    out.member("evictionsAvoided", avoided(runs, run, &SimulationPoint::evictions));
-    out.member("killsAvoided", avoided(runs, run, &SimulationPoint::kills));
+    write_count(out, "hotNodeMinutes", run.hot_node_minutes);
+    write_count(out, "evictionsAvoided", avoided(runs, run, &SimulationPoint::evictions));
+    write_count(out, "killsAvoided", avoided(runs, run, &SimulationPoint::kills));
     out.member("refused", run.refused);
     out.member("plansWithMoreHotNodes", run.plans_with_more_hot_nodes);
     if (!run.error.empty()) out.member("error", run.error);
@@ -101,16 +109,20 @@ std::string simulation_json(const rebalance::SimulationOptions& options,
   return std::move(out).take();
 }
 
+template <typename Number>
+std::string count_text(const std::optional<Number>& count) {
+  return count ? std::to_string(*count) : "unknown";
+}
+
 void print_simulation(const std::vector<SimulationRun>& runs) {
   tables::Table table({"policy", "hot node minutes", "evictions", "avoided", "OOM kills", "avoided",
                        "moves", "loops", "refused"});
   for (const SimulationRun& run : runs) {
     const SimulationPoint& last = run.points.back();
-    table.add(
-        {run.name, std::to_string(run.hot_node_minutes), std::to_string(last.evictions),
-         std::to_string(avoided(runs, run, &SimulationPoint::evictions)),
-         std::to_string(last.kills), std::to_string(avoided(runs, run, &SimulationPoint::kills)),
-         std::to_string(last.moves), std::to_string(last.loops), std::to_string(run.refused)});
+    table.add({run.name, count_text(run.hot_node_minutes), count_text(last.evictions),
+               count_text(avoided(runs, run, &SimulationPoint::evictions)), count_text(last.kills),
+               count_text(avoided(runs, run, &SimulationPoint::kills)), std::to_string(last.moves),
+               std::to_string(last.loops), std::to_string(run.refused)});
   }
   table.print();
 }
@@ -164,7 +176,7 @@ int run_simulation(const Options& options, const SimulateOptions& simulate) {
     fmt::print(stderr, "{}: {}\n", printable(run.name), printable(run.error));
   }
   if (!page.empty()) {
-    const auto written = write_file(page, simulate.force, simulation_page(model, runs));
+    const auto written = write_file(page, simulate.force, simulation_page(subject_of(model), runs));
     if (!written) return fail(kSimulate, written.error(), kExitFailed);
   }
   if (json) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 
 namespace forestall::cli {
 namespace {
@@ -39,7 +40,7 @@ th:first-child, td:first-child { text-align: left; white-space: nowrap; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(460px, 1fr)); gap: 1.5rem; }
 svg { width: 100%; height: auto; } svg text { fill: var(--ink); font-size: 12px; }
 .grid { stroke: var(--faint); } .zero { stroke: var(--ink); }
-.line { fill: none; stroke-width: 1.8; }
+.line { fill: none; stroke-width: 1.8; stroke-linecap: round; }
 /* Distinct also for most colour-blind readers; lines differ in their dashes as well. */
 .run0 { stroke: var(--run0); } .run1 { stroke: var(--run1); stroke-dasharray: 7 3; }
 .run2 { stroke: var(--run2); stroke-dasharray: 2 3; }
@@ -77,36 +78,44 @@ double step_of(double most) {
   return 10 * power;
 }
 
+// Nothing: unknown.
+std::optional<double> number(const std::optional<std::uint64_t>& count) {
+  return count ? std::optional(static_cast<double>(*count)) : std::nullopt;
+}
+
+std::optional<double> number(const std::optional<std::int64_t>& count) {
+  return count ? std::optional(static_cast<double>(*count)) : std::nullopt;
+}
+
 struct PlotRow {
   const char* title;
-  // `unmoved`: the point at the same time of the run in which nothing is moved.
-  double (*value)(const SimulationPoint& unmoved, const SimulationPoint& point);
+  // `unmoved`: the point at the same time of the run in which nothing is moved. Nothing: unknown.
+  std::optional<double> (*value)(const SimulationPoint& unmoved, const SimulationPoint& point);
 };
 
 constexpr PlotRow kPlotRows[] = {
     {"Hot nodes: less than a tenth of the memory available",
-     [](const SimulationPoint&, const SimulationPoint& each) {
-       return static_cast<double>(each.hot_nodes);
-     }},
+     [](const SimulationPoint&, const SimulationPoint& each) { return number(each.hot_nodes); }},
     {"Evictions by the kubelet and kills by the kernel, since the start",
-     [](const SimulationPoint&, const SimulationPoint& each) {
-       return static_cast<double>(each.evictions + each.kills);
+     [](const SimulationPoint&, const SimulationPoint& each) -> std::optional<double> {
+       if (!each.evictions || !each.kills) return std::nullopt;
+       return static_cast<double>(*each.evictions + *each.kills);
      }},
     {"Evictions by the kubelet avoided, since the start",
      [](const SimulationPoint& unmoved, const SimulationPoint& each) {
-       return static_cast<double>(avoided(unmoved, each, &SimulationPoint::evictions));
+       return number(avoided(unmoved, each, &SimulationPoint::evictions));
      }},
     {"Kills by the kernel avoided, since the start",
      [](const SimulationPoint& unmoved, const SimulationPoint& each) {
-       return static_cast<double>(avoided(unmoved, each, &SimulationPoint::kills));
+       return number(avoided(unmoved, each, &SimulationPoint::kills));
      }},
     {"Moves by the policy, since the start",
      [](const SimulationPoint&, const SimulationPoint& each) {
-       return static_cast<double>(each.moves);
+       return number(std::optional(each.moves));
      }},
     {"Loops: moves of a pod moved less than an hour before",
      [](const SimulationPoint&, const SimulationPoint& each) {
-       return static_cast<double>(each.loops);
+       return number(std::optional(each.loops));
      }},
 };
 
@@ -116,9 +125,10 @@ class PlotScale {
   PlotScale(const PlotRow& row, std::span<const SimulationRun> runs) {
     for (const SimulationRun& run : runs) {
       for (std::size_t i = 0; i < run.points.size(); ++i) {
-        const double value = row.value(runs.front().points[i], run.points[i]);
-        top_ = std::max(top_, value);
-        bottom_ = std::min(bottom_, value);
+        const auto value = row.value(runs.front().points[i], run.points[i]);
+        is_known_ = is_known_ || value.has_value();
+        top_ = std::max(top_, value.value_or(0));
+        bottom_ = std::min(bottom_, value.value_or(0));
         end_ = std::max(end_, static_cast<double>(run.points[i].seconds));
       }
     }
@@ -127,6 +137,7 @@ class PlotScale {
     bottom_ = std::floor(bottom_ / step_) * step_;
   }
 
+  [[nodiscard]] bool is_known() const { return is_known_; }
   [[nodiscard]] double x_of(double seconds) const {
     return kLeft + seconds / end_ * (kWidth - kLeft - kRight);
   }
@@ -159,64 +170,111 @@ class PlotScale {
   double bottom_ = 0;
   double end_ = 1;
   double step_ = 1;
+  bool is_known_ = false;
 };
+
+// Ends where values are unknown.
+std::string line_of(const PlotRow& row, const PlotScale& scale, const SimulationRun& unmoved,
+                    const SimulationRun& run, std::size_t index) {
+  std::string out;
+  std::string points;
+  const auto end_line = [&] {
+    if (points.empty()) return;
+    if (points.find(' ') == points.size() - 1) points += points;  // shows as a dot
+    out += fmt::format("<polyline class=\"{}\" points=\"{}\"/>\n", line_class(index), points);
+    points.clear();
+  };
+  for (std::size_t i = 0; i < run.points.size(); ++i) {
+    const auto value = row.value(unmoved.points[i], run.points[i]);
+    if (!value) {
+      end_line();
+      continue;
+    }
+    points += fmt::format("{:.1f},{:.1f} ", scale.x_of(static_cast<double>(run.points[i].seconds)),
+                          scale.y_of(*value));
+  }
+  end_line();
+  return out;
+}
 
 std::string plot_section(const PlotRow& row, std::span<const SimulationRun> runs) {
   const PlotScale scale(row, runs);
+  if (!scale.is_known()) {
+    return fmt::format("<section><h2>{}</h2><p>unknown</p></section>\n", row.title);
+  }
   std::string out = fmt::format(
       "<section><h2>{0}</h2><svg viewBox=\"0 0 {1} {2}\" role=\"img\" aria-label=\"{0}\">\n",
       row.title, kWidth, kHeight);
   out += scale.axes();
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    out += fmt::format(R"(<polyline class="{}" points=")", line_class(i));
-    for (std::size_t k = 0; k < runs[i].points.size(); ++k) {
-      const SimulationPoint& point = runs[i].points[k];
-      out += fmt::format("{:.1f},{:.1f} ", scale.x_of(static_cast<double>(point.seconds)),
-                         scale.y_of(row.value(runs.front().points[k], point)));
-    }
-    out += "\"/>\n";
+    out += line_of(row, scale, runs.front(), runs[i], i);
   }
   return out + "</svg></section>\n";
 }
 
-std::string table_of(std::span<const SimulationRun> runs) {
-  std::string out =
-      "<table><tr><th>policy</th><th>hot node minutes</th><th>evictions by the kubelet</th>"
+template <typename Number>
+std::string cell(const std::optional<Number>& value) {
+  return fmt::format("<td>{}</td>", value ? std::to_string(*value) : "unknown");
+}
+
+std::string row_of(std::span<const SimulationRun> runs, std::size_t index, bool of_trace) {
+  const SimulationRun& run = runs[index];
+  const SimulationPoint& last = run.points.back();
+  const auto avoided_cell = [&](std::optional<std::uint64_t> SimulationPoint::*count) {
+    if (index == 0) return std::string("<td>-</td>");
+    return cell(avoided(runs.front().points.back(), last, count));
+  };
+  std::string out = fmt::format(
+      R"(<tr><td><svg class="key" viewBox="0 0 34 8"><line x1="0" x2="34" y1="4" y2="4" )"
+      R"(class="{}"/></svg>{}</td>)",
+      line_class(index), escaped_html(run.name));
+  out += cell(run.hot_node_minutes);
+  if (of_trace) out += cell(std::optional(run.unknown_node_minutes));
+  out += cell(last.evictions) + avoided_cell(&SimulationPoint::evictions);
+  out += cell(last.kills) + avoided_cell(&SimulationPoint::kills);
+  out += cell(std::optional(last.moves)) + cell(std::optional(last.loops));
+  out += cell(std::optional(run.refused));
+  if (of_trace) out += cell(std::optional(last.waiting));
+  return out + "</tr>\n";
+}
+
+std::string table_of(std::span<const SimulationRun> runs, bool of_trace) {
+  std::string out = fmt::format(
+      "<table><tr><th>policy</th><th>hot node minutes</th>{}<th>evictions by the kubelet</th>"
       "<th>avoided</th><th>kills by the kernel</th><th>avoided</th><th>moves</th><th>loops</th>"
-      "<th>refused moves</th></tr>\n";
-  const SimulationPoint& unmoved = runs.front().points.back();
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const SimulationPoint& last = runs[i].points.back();
-    const auto avoided_text = [&](std::uint64_t SimulationPoint::*count) {
-      return i == 0 ? std::string("-") : std::to_string(avoided(unmoved, last, count));
-    };
-    out += fmt::format(
-        R"(<tr><td><svg class="key" viewBox="0 0 34 8"><line x1="0" x2="34" y1="4" y2="4" )"
-        R"(class="{}"/></svg>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>)"
-        "<td>{}</td><td>{}</td><td>{}</td></tr>\n",
-        line_class(i), escaped_html(runs[i].name), runs[i].hot_node_minutes, last.evictions,
-        avoided_text(&SimulationPoint::evictions), last.kills,
-        avoided_text(&SimulationPoint::kills), last.moves, last.loops, runs[i].refused);
-  }
+      "<th>refused moves</th>{}</tr>\n",
+      of_trace ? "<th>unknown node minutes</th>" : "",
+      of_trace ? "<th>waiting in the end</th>" : "");
+  for (std::size_t i = 0; i < runs.size(); ++i) out += row_of(runs, i, of_trace);
   return out + "</table>\n";
 }
 
 }  // namespace
 
-std::string simulation_page(const rebalance::SimulationOptions& options,
-                            std::span<const SimulationRun> runs) {
+SimulationSubject subject_of(const rebalance::SimulationOptions& options) {
+  return {.description = fmt::format(
+              "{} nodes, {} pods, {} hours, a plan every {} s, seed {}{}. Nodes, pods and the "
+              "scheduler are a model; forestall(8) describes it.",
+              options.nodes, options.nodes * options.pods_per_node, options.hours,
+              options.interval_seconds, options.seed,
+              options.placeholders ? "; replacements run where room was booked" : ""),
+          .notes = {},
+          .is_trace = false};
+}
+
+std::string simulation_page(const SimulationSubject& subject, std::span<const SimulationRun> runs) {
   std::string out = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" "
       "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
       "<title>Simulated rebalancing</title><style>{}</style></head><body>\n"
-      "<h1>Simulated rebalancing</h1>\n<p>{} nodes, {} pods, {} hours, a plan every {} s, seed "
-      "{}{}. Nodes, pods and the scheduler are a model; forestall(8) describes it. Avoided: how "
-      "many fewer than in the first run, in which no pod is moved; negative: so many more.</p>\n",
-      kStyle, options.nodes, options.nodes * options.pods_per_node, options.hours,
-      options.interval_seconds, options.seed,
-      options.placeholders ? "; replacements run where room was booked" : "");
-  out += table_of(runs);
+      "<h1>Simulated rebalancing</h1>\n<p>{} Avoided: how many fewer than in the first run, in "
+      "which no pod is moved; negative: so many more.</p>\n",
+      kStyle, escaped_html(subject.description));
+  for (const std::string& each : subject.notes) {
+    out += fmt::format("<p><strong>{}</strong></p>\n", escaped_html(each));
+  }
+  out += table_of(runs, subject.is_trace);
   out += "<div class=\"plots\">\n";
   for (const PlotRow& each : kPlotRows) out += plot_section(each, runs);
   return out + "</div>\n</body></html>\n";

@@ -11,9 +11,7 @@
 namespace forestall::rebalance {
 namespace {
 
-constexpr std::int64_t kLoopSeconds = 3600;
 constexpr std::int64_t kPointSeconds = 300;
-constexpr double kHotShare = 0.1;
 
 class Simulation {
  public:
@@ -30,11 +28,11 @@ class Simulation {
     const auto interval = static_cast<std::int64_t>(options_.interval_seconds);
     for (std::int64_t now = 0; now <= end; now += kStepSeconds) {
       const StepResult step = cluster_.advance(now);
-      now_.evictions += step.evictions;
-      now_.kills += step.kills;
+      *now_.evictions += step.evictions;
+      *now_.kills += step.kills;
       now_.seconds = now;
       now_.hot_nodes = count_hot();
-      run_.hot_node_minutes += now_.hot_nodes;
+      *run_.hot_node_minutes += *now_.hot_nodes;
       if (policy_ && now > 0 && now % interval == 0) apply_policy(now);
       if (now % kPointSeconds == 0) run_.points.push_back(now_);
     }
@@ -51,7 +49,7 @@ class Simulation {
   void apply_policy(std::int64_t now) {
     const Snapshot snapshot = cluster_.snapshot(now);
     RebalancePlan plan = rebalance(*policy_, snapshot, history_);
-    note_errors(plan);
+    if (run_.error.empty()) run_.error = first_error(plan);
     for (const PodEviction& each : plan.evictions) {
       if (!each.refused.empty()) {
         ++run_.refused;
@@ -66,16 +64,6 @@ class Simulation {
     if (plan.history) history_ = std::move(*plan.history);
   }
 
-  void note_errors(const RebalancePlan& plan) {
-    for (const ProfileRun& profile : plan.profiles) {
-      for (const PluginReport& each : profile.plugins) {
-        if (run_.error.empty() && !each.error.empty()) {
-          run_.error = profile.name + "/" + each.plugin + ": " + each.error;
-        }
-      }
-    }
-  }
-
   const SimulationOptions& options_;
   std::optional<Policy> policy_;  // nothing: nothing is moved
   SimulatedCluster cluster_;
@@ -85,6 +73,15 @@ class Simulation {
 };
 
 }  // namespace
+
+std::string first_error(const RebalancePlan& plan) {
+  for (const ProfileRun& profile : plan.profiles) {
+    for (const PluginReport& each : profile.plugins) {
+      if (!each.error.empty()) return profile.name + "/" + each.plugin + ": " + each.error;
+    }
+  }
+  return "";
+}
 
 SimulationRun simulate(const SimulationOptions& options, std::string name, const Policy* policy) {
   return Simulation(options, std::move(name), policy).run();

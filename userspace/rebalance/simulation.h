@@ -13,9 +13,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "rebalance/plan.h"
 #include "rebalance/policy.h"
 
 namespace forestall::rebalance {
@@ -34,32 +36,45 @@ struct SimulationOptions {
 // At one time; counts since the start.
 struct SimulationPoint {
   std::int64_t seconds = 0;
-  std::uint64_t hot_nodes = 0;  // less than a tenth of their memory available
-  std::uint64_t moves = 0;      // pods that the policy evicted
-  std::uint64_t loops = 0;      // moves of a pod that was moved less than an hour before
-  std::uint64_t evictions = 0;  // by the kubelet
-  std::uint64_t kills = 0;      // by the kernel
+  std::optional<std::uint64_t> hot_nodes = 0;  // nothing: of no node is the memory measured
+  std::uint64_t moves = 0;                     // pods that the policy evicted
+  std::uint64_t loops = 0;  // moves of a pod that was moved less than an hour before
+  // Nothing: unknown. A trace does not have what would have happened.
+  std::optional<std::uint64_t> evictions = 0;  // by the kubelet
+  std::optional<std::uint64_t> kills = 0;      // by the kernel
+  // Of a trace.
+  std::uint64_t unknown_nodes = 0;  // whose memory is not measured
+  std::uint64_t waiting = 0;        // replacements that fit no node
 };
 
+// A node is hot if less than this share of its memory is available.
+inline constexpr double kHotShare = 0.1;
+inline constexpr std::int64_t kLoopSeconds = 3600;
+
 // How many fewer of `count` than at the same time in a run in which nothing is moved. Negative: so
-// many more.
-[[nodiscard]] inline std::int64_t avoided(const SimulationPoint& unmoved,
-                                          const SimulationPoint& point,
-                                          std::uint64_t SimulationPoint::*count) {
-  return static_cast<std::int64_t>(unmoved.*count) - static_cast<std::int64_t>(point.*count);
+// many more. Nothing: unknown.
+[[nodiscard]] inline std::optional<std::int64_t> avoided(
+    const SimulationPoint& unmoved, const SimulationPoint& point,
+    std::optional<std::uint64_t> SimulationPoint::*count) {
+  if (!(unmoved.*count) || !(point.*count)) return std::nullopt;
+  return static_cast<std::int64_t>(*(unmoved.*count)) - static_cast<std::int64_t>(*(point.*count));
 }
 
 struct SimulationRun {
   std::string name;
   std::vector<SimulationPoint> points;
-  std::uint64_t hot_node_minutes = 0;
-  std::uint64_t refused = 0;                    // evictions that a rule of the plan refused
-  std::uint64_t plans_with_more_hot_nodes = 0;  // right after its moves than before them
+  std::optional<std::uint64_t> hot_node_minutes = 0;  // nothing: unknown
+  std::uint64_t unknown_node_minutes = 0;             // of a trace
+  std::uint64_t refused = 0;                          // evictions that a rule of the plan refused
+  std::uint64_t plans_with_more_hot_nodes = 0;        // right after its moves than before them
   std::string error;  // the first one that ended a plugin; empty: none did
 };
 
 // `policy` null: nothing is moved.
 [[nodiscard]] SimulationRun simulate(const SimulationOptions& options, std::string name,
                                      const Policy* policy);
+
+// "PROFILE/PLUGIN: ERROR", of the first plugin that an error ended; empty: of none.
+[[nodiscard]] std::string first_error(const RebalancePlan& plan);
 
 }  // namespace forestall::rebalance

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recorded states under a policy: where moved pods are in the states that follow.
-#include "rebalance/trace_overlay.h"
+#include "rebalance/trace_simulation.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -37,6 +37,15 @@ Snapshot state_of(const std::vector<std::string>& objects, int index) {
   return reader.take(kNow + index * kStateSeconds * kNanosPerUnit);
 }
 
+Policy measured_policy(const std::string& top) {
+  return plan_for(policy_text("LowNodeUtilization",
+                              "{thresholds: {memory: 40}, targetThresholds: {memory: 80}, "
+                              "metricsUtilization: {source: KubernetesMetrics}}",
+                              "{}", top + "metricsProviders: [{source: KubernetesMetrics}], "),
+                  {})
+      .policy;
+}
+
 const NodeText kOneGib{.cpu = "8", .memory = "1000Mi"};
 
 std::vector<std::string> nodes_with(const std::string& first, const std::string& second) {
@@ -68,6 +77,88 @@ std::int64_t mib_of(const Snapshot& state, const std::string& node) {
   }
   ADD_FAILURE() << node << " has no sample";
   return -1;
+}
+
+TEST(TraceSimulation, AMovedPodStaysMovedInTheStatesThatFollow) {
+  const Policy policy = measured_policy("compat: fixed, ");
+  TraceSimulation with({}, "fixed", &policy);
+  TraceSimulation without({}, "none", nullptr);
+  for (int i = 0; i < 4; ++i) {
+    const Snapshot state = state_of(hot_state(), i);
+    with.play(state);
+    without.play(state);
+    // The recorded state is as it was.
+    EXPECT_EQ(pod_named(state, "a").node, "n1");
+  }
+  const SimulationRun moved = std::move(with).take();
+  EXPECT_EQ(moved.error, "");
+  ASSERT_EQ(moved.points.size(), 4U);
+  EXPECT_EQ(moved.points[0].hot_nodes, 1U);
+  EXPECT_EQ(moved.points[0].moves, 1U);
+  // In each of them n1 is hot in the recording.
+  for (std::size_t i = 1; i < 4; ++i) {
+    EXPECT_EQ(moved.points[i].hot_nodes, 0U);
+    EXPECT_EQ(moved.points[i].moves, 1U);
+    EXPECT_EQ(moved.points[i].seconds, static_cast<std::int64_t>(i) * kStateSeconds);
+  }
+  EXPECT_EQ(moved.hot_node_minutes, 5U);
+  EXPECT_EQ(moved.points[3].evictions, std::nullopt);
+  EXPECT_EQ(moved.points[3].kills, std::nullopt);
+  const SimulationRun none = std::move(without).take();
+  EXPECT_EQ(none.hot_node_minutes, 15U);
+  EXPECT_EQ(none.points[3].moves, 0U);
+}
+
+// Its usage goes from node to node. In the recording it never left.
+std::vector<std::string> swinging_state(int index) {
+  const std::vector<std::string> load =
+      index % 2 == 0 ? nodes_with("950Mi", "100Mi") : nodes_with("320Mi", "800Mi");
+  return load + pods_with("300Mi", "10Mi");
+}
+
+SimulationPoint swing(const Policy& policy) {
+  TraceSimulation simulation({}, "swing", &policy);
+  for (int i = 0; i < 6; ++i) simulation.play(state_of(swinging_state(i), i));
+  const SimulationRun run = std::move(simulation).take();
+  EXPECT_EQ(run.error, "");
+  return run.points.back();
+}
+
+TEST(TraceSimulation, TheMemoryOfMovesEndsLoops) {
+  const SimulationPoint upstream = swing(measured_policy(""));
+  EXPECT_GT(upstream.loops, 0U);
+  const SimulationPoint fixed = swing(measured_policy("compat: fixed, "));
+  EXPECT_GT(fixed.moves, 0U);
+  EXPECT_EQ(fixed.loops, 0U);
+  // The memory is what ends them.
+  const SimulationPoint forgetful =
+      swing(measured_policy("compat: fixed, pacing: {memorySeconds: 0}, "));
+  EXPECT_GT(forgetful.loops, 0U);
+}
+
+TEST(TraceSimulation, PlansOnlyAfterTheInterval) {
+  const Policy policy = measured_policy("");
+  TraceSimulation simulation({.interval_seconds = 600}, "upstream", &policy);
+  simulation.play(state_of(nodes_with("300Mi", "100Mi") + pods_with("100Mi", "100Mi"), 0));
+  simulation.play(state_of(hot_state(), 1));
+  simulation.play(state_of(hot_state(), 2));
+  const SimulationRun run = std::move(simulation).take();
+  EXPECT_EQ(run.points[1].moves, 0U);
+  EXPECT_GT(run.points[2].moves, 0U);
+}
+
+TEST(TraceSimulation, AnUnmeasuredNodeIsUnknownNotCool) {
+  TraceSimulation simulation({}, "none", nullptr);
+  simulation.play(state_of(
+      {node_text("n1", kOneGib), node_text("n2", kOneGib), node_sample("n1", "950Mi")}, 0));
+  simulation.play(state_of({node_text("n1", kOneGib), node_text("n2", kOneGib)}, 1));
+  simulation.play(state_of({node_text("n1", kOneGib), node_text("n2", kOneGib)}, 2));
+  const SimulationRun run = std::move(simulation).take();
+  EXPECT_EQ(run.points[0].hot_nodes, 1U);
+  EXPECT_EQ(run.points[0].unknown_nodes, 1U);
+  EXPECT_EQ(run.points[1].hot_nodes, std::nullopt);
+  EXPECT_EQ(run.hot_node_minutes, 5U);
+  EXPECT_EQ(run.unknown_node_minutes, 15U);
 }
 
 TEST(TraceOverlay, UsageFollowsThePodAndThePodIsNew) {
@@ -144,6 +235,26 @@ TEST(TraceOverlay, WithoutAMeasurementBothNodesAreUnknown) {
   EXPECT_TRUE(overlay.is_unknown("n2"));
   EXPECT_EQ(mib_of(second, "n1"), 950);
   EXPECT_EQ(mib_of(second, "n2"), 300);
+}
+
+TEST(TraceSimulation, AReplacementWaitsUntilANodeFits) {
+  const Policy policy =
+      plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 60}"), {}).policy;
+  const PodText large{.memory = "900Mi",
+                      .metadata = R"(, "creationTimestamp": "2026-01-01T11:00:00Z")"};
+  const PodText recent{.memory = "500Mi",
+                       .metadata = R"(, "creationTimestamp": "2026-01-01T12:00:00Z")"};
+  TraceSimulation simulation({.interval_seconds = 3600}, "life", &policy);
+  for (int i = 0; i < 2; ++i) {
+    simulation.play(state_of({node_text("n1", kOneGib), node_text("n2", kOneGib),
+                              pod_text("a", "n1", large), pod_text("other", "n2", recent)},
+                             i));
+  }
+  const SimulationRun run = std::move(simulation).take();
+  EXPECT_EQ(run.points[0].moves, 1U);
+  // Its own request counts on n1 while it terminates; then n1 fits.
+  EXPECT_EQ(run.points[0].waiting, 1U);
+  EXPECT_EQ(run.points[1].waiting, 0U);
 }
 
 }  // namespace

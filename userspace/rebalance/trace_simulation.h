@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recorded states of a cluster, one after the other, under a policy. The recorded pods run as they
+// did; those that the policy moves run on their new nodes from the next state on, with their usage.
+// Pure and deterministic.
+//
+// A model decides where a replacement runs: the scheduler's predicates, then RoomFinder's scores,
+// while the requests of the evicted pod still count on its node. What the kubelet or the kernel
+// would have done on other nodes than in the recording is unknown.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rebalance/move_memory.h"
+#include "rebalance/policy.h"
+#include "rebalance/simulation.h"
+#include "rebalance/snapshot.h"
+#include "rebalance/trace_overlay.h"
+#include "rebalance/waiting_pods.h"
+
+namespace forestall::rebalance {
+
+struct TracePlayOptions {
+  // A plan is made for a state at least so long after the last plan. 0: for each state.
+  std::uint64_t interval_seconds = 0;
+  bool placeholders = false;  // as SimulationOptions::placeholders
+};
+
+class TraceSimulation {
+ public:
+  // `policy` null: nothing is moved.
+  TraceSimulation(const TracePlayOptions& options, std::string name, const Policy* policy);
+
+  // The next state. REQUIRES: it is sorted, and later than the one before.
+  void play(const Snapshot& recorded);
+  // REQUIRES: called once, after all states.
+  [[nodiscard]] SimulationRun take() &&;
+
+ private:
+  struct HotNodes {
+    std::optional<std::uint64_t> hot;
+    std::uint64_t unknown = 0;
+  };
+
+  // The state with the moves so far.
+  [[nodiscard]] Snapshot moved(const Snapshot& recorded);
+  [[nodiscard]] HotNodes count_hot(const Snapshot& state) const;
+  void add_minutes(std::int64_t until_ns);
+  // Adds the reports of earlier states, and keeps those of this one for later ones.
+  void join_reports(Snapshot& state);
+  [[nodiscard]] bool is_due(std::int64_t now_ns) const;
+  void apply_policy(const Snapshot& state);
+  void place_waiting(const Snapshot& state, const std::vector<LeavingRequest>& leaving);
+
+  const TracePlayOptions options_;
+  std::optional<Policy> policy_;    // nothing: nothing is moved
+  std::uint64_t reports_kept_ = 0;  // of each node
+  TraceOverlay overlay_;
+  MoveHistory history_;
+  // As this run's nodes would have sent them, by node and time.
+  std::vector<NodeReport> reports_;
+  StringPool report_texts_;
+  std::optional<std::int64_t> start_ns_;
+  std::int64_t last_ns_ = 0;
+  std::optional<std::int64_t> planned_ns_;
+  // Of nodes.
+  std::uint64_t hot_seconds_ = 0;
+  std::uint64_t unknown_seconds_ = 0;
+  bool hot_known_ = false;
+  SimulationPoint now_;
+  SimulationRun run_;
+};
+
+}  // namespace forestall::rebalance

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "support/child.h"
@@ -36,6 +38,20 @@ class LadderMemoryTest : public ::testing::Test {
     sample.workload.path = "/victim";
     sample.workload.cgroup = cgroups_->open("/victim").value().id();
     return sample;
+  }
+
+  // The ladder gets this cgroup for every victim.
+  void hold(const std::string& path) {
+    auto directory = cgroups_->open(path);
+    ASSERT_TRUE(directory.ok()) << directory.error().text();
+    auto usage = kernel::HeldFile::open(directory->fd(), "memory.usage_in_bytes", "usage");
+    ASSERT_TRUE(usage.ok()) << usage.error().text();
+    const kernel::HeldCgroup held{std::make_shared<const kernel::CgroupDir>(std::move(*directory)),
+                                  std::make_shared<const kernel::HeldFile>(std::move(*usage))};
+    ladder_->take_cgroups_from([held](CgroupId) { return held; });
+  }
+  void rename(const std::string& from, const std::string& to) {
+    std::filesystem::rename(tree_.path() / from, tree_.path() / to);
   }
 
   // The victim has one process, and the ladder sends no signals.
@@ -115,6 +131,59 @@ TEST_F(LadderMemoryTest, ADryRunKeepsItsCreditInWorkingSetForHalfAMinute) {
   EXPECT_TRUE(ladder_->progress().empty());
   EXPECT_TRUE(ladder_->take_outcomes().empty());
   EXPECT_FALSE(process_->ended());
+}
+
+TEST_F(LadderMemoryTest, OpensNoUsageFileOfACgroupThatIsHeld) {
+  begin_dry_run_with_a_process();
+  hold("/victim");
+  std::filesystem::remove(tree_.path() / "memory/victim/memory.usage_in_bytes");
+  ladder_->begin(rank());
+  const auto outcomes = ladder_->take_outcomes();
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].state, KillState::in_flight);
+  EXPECT_EQ(outcomes[0].usage_before, mib(1)) << "read by the held file";
+}
+
+// Its new path may be a protected one.
+TEST_F(LadderMemoryTest, AHeldCgroupThatWasRenamedFails) {
+  begin_dry_run_with_a_process();
+  const WorkloadSample victim = rank();
+  hold("/victim");
+  rename("memory/victim", "memory/renamed");
+  ladder_->begin(victim);
+  const auto outcomes = ladder_->take_outcomes();
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].state, KillState::failed);
+  ASSERT_TRUE(outcomes[0].attempts[0].failure);
+  EXPECT_EQ(outcomes[0].attempts[0].rung, Rung::verify);
+}
+
+TEST_F(LadderMemoryTest, UsesNoHeldCgroupThatIsAnother) {
+  begin_dry_run_with_a_process();
+  const WorkloadSample victim = rank();
+  tree_.write("memory/other/memory.usage_in_bytes", "1\n");
+  hold("/other");
+  rename("memory/victim", "memory/renamed");
+  ladder_->begin(victim);
+  const auto outcomes = ladder_->take_outcomes();
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].state, KillState::failed);
+  ASSERT_TRUE(outcomes[0].attempts[0].failure);
+  EXPECT_EQ(outcomes[0].attempts[0].rung, Rung::verify);
+  EXPECT_EQ(outcomes[0].attempts[0].failure->code, ENOENT);
+}
+
+TEST_F(LadderMemoryTest, AHeldCgroupThatWasRemovedFailsAndIsForgotten) {
+  const WorkloadSample victim = rank();
+  hold("/victim");
+  std::filesystem::remove_all(tree_.path() / "memory/victim");
+  ladder_->begin(victim);
+  const auto outcomes = ladder_->take_outcomes();
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].state, KillState::failed);
+  EXPECT_EQ(outcomes[0].freed, Bytes{0});
+  EXPECT_FALSE(outcomes[0].signalled);
+  EXPECT_TRUE(ladder_->progress().empty());
 }
 
 TEST_F(LadderMemoryTest, DryRunCreditsNothingForInactiveFilePages) {

@@ -73,7 +73,24 @@ TEST_F(LadderListed, EndsMoreThanTheFirstBlowReaches) {
   for (const Hog& hog : hogs) EXPECT_FALSE(hog.alive());
 }
 
-// The directory of the cgroup is opened after the first signal.
+// Neither before the first signal nor after it: the path leads nowhere.
+TEST_F(LadderListed, NothingOfAHeldCgroupIsOpened) {
+  const auto path = scratch_.child("victim");
+  std::vector<Hog> hogs;
+  hogs.reserve(100);
+  for (int i = 0; i < 100; ++i) hogs.emplace_back(scratch_, path, mib(1));
+  WorkloadSample victim = rank(path);
+  run_.hold(path);
+  victim.workload.path += "-renamed";
+  const Outcome outcome = run_.kill(victim);
+  EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
+  EXPECT_EQ(outcome.processes, 100U) << describe(outcome);
+  EXPECT_GE(outcome.freed, mib(60)) << describe(outcome);
+  EXPECT_FALSE(attempt_on(outcome, Rung::verify)->failure) << describe(outcome);
+  for (const Hog& hog : hogs) EXPECT_FALSE(hog.alive());
+}
+
+// The directory of a cgroup that is not held is opened after the first signal.
 TEST_F(LadderListed, TheFirstSignalNeedsNoPath) {
   const auto path = scratch_.child("victim");
   Hog hog(scratch_, path, mib(8));

@@ -15,6 +15,7 @@
 #include "actuators/ladder.h"
 #include "base/clock.h"
 #include "kernel/cgroup_tree.h"
+#include "kernel/held_cgroup.h"
 #include "support/child.h"
 
 namespace forestall::test {
@@ -37,6 +38,19 @@ class LadderRun {
 
   [[nodiscard]] actuators::Ladder& ladder() { return *ladder_; }
   [[nodiscard]] const kernel::CgroupTree& tree() const { return tree_; }
+
+  // The ladder gets this cgroup's descriptors for its kill, as the sampler has them.
+  void hold(const std::string& path) {
+    auto directory = std::make_shared<const kernel::CgroupDir>(must(tree_.open(path)));
+    const bool v1 = tree_.version() == kernel::CgroupVersion::v1;
+    auto usage = std::make_shared<const kernel::HeldFile>(must(kernel::HeldFile::open(
+        directory->fd(), v1 ? "memory.usage_in_bytes" : "memory.current", path)));
+    ladder_->take_cgroups_from(
+        [directory, usage](CgroupId cgroup) -> std::optional<kernel::HeldCgroup> {
+          if (cgroup != directory->id()) return std::nullopt;
+          return kernel::HeldCgroup{directory, usage};
+        });
+  }
 
   // The workload at this path, as it is now.
   [[nodiscard]] WorkloadSample rank(const std::string& path) const {

@@ -57,6 +57,21 @@ TEST_F(HeldTreeTest, WorkloadsOfTheExchangedTreeAreRead) {
   EXPECT_EQ(samples[1].usage, Bytes{200});
 }
 
+// The cgroup of the sample, not the one of the same path: a kill may take it later.
+TEST_F(HeldTreeTest, HandsOverTheOpenCgroupOfAWorkload) {
+  const CgroupId id = sample().front().workload.cgroup;
+  const auto held = observer_->held(id);
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->directory->id(), id);
+  exchange();
+  files_.set_group("/w/a", 300, 10);
+  std::string buffer;
+  EXPECT_EQ(held->usage->read(buffer).value(), "300\n") << "it stays open";
+  ASSERT_TRUE(observer_->held(id));
+  EXPECT_NE(observer_->held(id)->directory, held->directory) << "of the tree in use";
+  EXPECT_FALSE(observer_->held(CgroupId{id.inode + 1}));
+}
+
 TEST_F(HeldTreeTest, ThereIsOneStandbyTree) {
   const auto standby = observer_->take_standby_tree();
   EXPECT_NE(standby, nullptr);

@@ -28,23 +28,24 @@ CgroupKill::~CgroupKill() {
   if (events_) ::epoll_ctl(kill_.context.epoll, EPOLL_CTL_DEL, events_.get(), nullptr);
 }
 
-void CgroupKill::select(const std::vector<pid_t>& present, Match wanted, bool unlisted) {
+void CgroupKill::select(const std::shared_ptr<const kernel::CgroupDir>& victim,
+                        const std::vector<pid_t>& present, Match wanted, bool unlisted) {
   if (!kill_.usable(Feature::cgroup_kill)) return;
   const VictimContext& context = kill_.context;
-  const Workload& victim = kill_.outcome.victim;
-  auto directory = context.tree.open_unified(victim.path);
-  if (!directory.ok()) return;
-  if (context.tree.hybrid()) {
-    const auto members = kernel::list_processes(*directory);
+  const std::string& path = kill_.outcome.victim.path;
+  auto directory = victim;
+  if (context.tree.version() == kernel::CgroupVersion::v1) {
+    auto unified = context.tree.open_unified(path);
+    if (!unified.ok()) return;
+    const auto members = kernel::list_processes(*unified);
     if (!members.ok() || members->failure || members->pids.empty()) return;
     if (!std::ranges::includes(present, members->pids)) return;
     if (wanted == Match::same && members->pids != present) return;
-  } else if (directory->id() != victim.cgroup) {
-    return;
+    directory = std::make_shared<const kernel::CgroupDir>(std::move(*unified));
   }
   // A process that could not be listed could not be refused either.
-  if (unlisted && context.never_kill.any_within(context.tree, victim.path)) return;
-  directory_ = std::move(*directory);
+  if (unlisted && context.never_kill.any_within(context.tree, path)) return;
+  directory_ = std::move(directory);
 }
 
 bool CgroupKill::write(std::uint32_t processes) {

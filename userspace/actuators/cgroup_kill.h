@@ -27,14 +27,15 @@ class CgroupKill {
   CgroupKill& operator=(const CgroupKill&) = delete;
   ~CgroupKill();
 
-  // `present` are the victim's processes, sorted; `unlisted`: some may be missing. On v2 the
-  // directory is the victim's own. On a hybrid host it is the group of the same path in the v2
-  // hierarchy, which may have other processes. It is used only if its processes are exactly the
-  // victim's, or a subset of them (`wanted`).
-  void select(const std::vector<pid_t>& present, Match wanted, bool unlisted);
+  // `victim`: its open directory in the memory hierarchy. `present`: its processes, sorted;
+  // `unlisted`: some may be missing. On v2 it is written to in that directory. On a hybrid host, in
+  // that of the group of the same path in the v2 hierarchy, which may have other processes. It is
+  // used only if its processes are exactly the victim's, or a subset of them (`wanted`).
+  void select(const std::shared_ptr<const kernel::CgroupDir>& victim,
+              const std::vector<pid_t>& present, Match wanted, bool unlisted);
   // The group was compared some time ago; another process may have entered since.
   void deselect() { directory_.reset(); }
-  [[nodiscard]] bool selected() const { return directory_.has_value(); }
+  [[nodiscard]] bool selected() const { return directory_ != nullptr; }
 
   // Writes it on this thread, where it may wait for the kernel's cgroup lock: only if no pidfd
   // works. `processes`: how many it kills. False: nothing was written.
@@ -63,8 +64,8 @@ class CgroupKill {
 
  private:
   OngoingKill& kill_;
-  std::optional<kernel::CgroupDir> directory_;  // in the cgroup2 hierarchy
-  UniqueFd events_;                             // its cgroup.events
+  std::shared_ptr<const kernel::CgroupDir> directory_;  // in the cgroup2 hierarchy
+  UniqueFd events_;                                     // its cgroup.events
   bool queued_ = false;
   std::shared_ptr<std::atomic<bool>> withdrawn_;  // shared with the thread
   std::uint32_t unpinned_ = 0;                    // not pinned when it was queued

@@ -60,7 +60,7 @@ class Ladder::Machine {
         pinned_(std::move(pinned)),
         epoll_(std::move(epoll)),
         context_{tree,        clock,        never_kill_, *reapers_, *group_killer_,
-                 *reclaimer_, epoll_.get(), suspended_,  lister_},
+                 *reclaimer_, epoll_.get(), suspended_,  lister_,   held_},
         left_behind_(tree, clock, *left_behind_pool_) {
     note_suspends();
     // The warm-up then also reads what the check of threads needs.
@@ -69,6 +69,7 @@ class Ladder::Machine {
 
   void set_options(const LadderOptions& options) { options_ = options; }
   void list_processes_by(ProcessLister lister) { lister_ = std::move(lister); }
+  void take_cgroups_from(HeldCgroups held) { held_ = std::move(held); }
   [[nodiscard]] bool dry_run() const { return options_.dry_run; }
   void protect(std::shared_ptr<const ProtectedGroups> groups) {
     const ProtectedGroups* before = never_kill_.protected_groups();
@@ -121,6 +122,7 @@ class Ladder::Machine {
   const UniqueFd epoll_;
   SuspendedTimes suspended_;
   ProcessLister lister_;
+  HeldCgroups held_ = [](CgroupId) { return std::nullopt; };
   const VictimContext context_;
   LeftBehindReclaim left_behind_;
 
@@ -362,6 +364,9 @@ void Ladder::protect(std::shared_ptr<const ProtectedGroups> groups) {
 }
 void Ladder::list_processes_by(ProcessLister lister) {
   machine_->list_processes_by(std::move(lister));
+}
+void Ladder::take_cgroups_from(HeldCgroups held) {
+  machine_->take_cgroups_from(std::move(held));
 }
 bool Ladder::begin(const WorkloadSample& victim, Duration grace) {
   return machine_->begin(victim, grace);

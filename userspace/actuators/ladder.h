@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,12 +30,16 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
+#include "kernel/held_cgroup.h"
 #include "model/feature.h"
 #include "model/kill.h"
 #include "model/outcome.h"
 #include "model/workload.h"
 
 namespace forestall::actuators {
+
+// A cgroup that is held open; nullopt: it is not.
+using HeldCgroups = std::function<std::optional<kernel::HeldCgroup>(CgroupId cgroup)>;
 
 struct LadderOptions {
   bool dry_run = false;
@@ -69,7 +74,8 @@ class Ladder {
   void protect(std::shared_ptr<const ProtectedGroups> groups);
 
   // Verifies, signals and starts reaping, without waiting. The only path lookup is that of the
-  // victim's own cgroup; with list_processes_by() it follows the first signal. Measured from a
+  // victim's own cgroup, unless take_cgroups_from() has it; with list_processes_by() it follows the
+  // first signal. Measured from a
   // SCHED_FIFO thread (tests/bench/ladder_bench.cc): about 0.12 ms to the SIGKILL of one process
   // and 0.03 ms per further one, since all are opened before the first is killed. If the cgroup is
   // already being killed, the outcome is `failed` and the running kill continues.
@@ -88,6 +94,9 @@ class Ladder {
   // and reports an outcome with these times and figures. False: a kill of the cgroup was running;
   // it continues, and its outcome includes them.
   bool complete(const WorkloadSample& victim, const Signalled& signalled);
+
+  // From now on kills use what this holds open, on the loop's thread, instead of the cgroup's path.
+  void take_cgroups_from(HeldCgroups held);
 
   // From now on kills list processes by this, on the loop's thread, and those without a grace send
   // their first SIGKILL by it (first_blow.h).

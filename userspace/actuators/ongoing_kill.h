@@ -32,6 +32,7 @@ struct VictimContext {
   int epoll;
   const SuspendedTimes& suspended;
   const ProcessLister& lister;
+  const HeldCgroups& held;
 };
 
 struct OngoingKill {

@@ -45,8 +45,7 @@ struct ProcessSnapshot {
 
 // The processes in `cgroup` and its descendants. Those in `known` (sorted) are not opened again. If
 // `only` is given, all other processes are ignored (the warm-up's child). Where `lister` exists, it
-// lists them. Fails only if the cgroup
-// was removed (ENODEV or ENOENT).
+// lists them. Fails only if the cgroup was removed (ENODEV or ENOENT).
 [[nodiscard]] Result<ProcessSnapshot> take_process_snapshot(
     const kernel::CgroupDir& cgroup, const NeverKill& never_kill, std::span<const pid_t> known,
     Pinning pinning, std::optional<pid_t> only, const ProcessLister& lister = {});

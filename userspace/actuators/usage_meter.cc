@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actuators/usage_meter.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,12 +13,13 @@ Result<UsageMeter> UsageMeter::open(const kernel::CgroupDir& cgroup,
                                     kernel::CgroupVersion version) {
   const char* file =
       version == kernel::CgroupVersion::v2 ? "memory.current" : "memory.usage_in_bytes";
-  return UsageMeter(TRY(cgroup.open_file(file, O_RDONLY)));
+  auto opened = TRY(kernel::HeldFile::open(cgroup.fd(), file, cgroup.path() + "/" + file));
+  return UsageMeter(std::make_shared<const kernel::HeldFile>(std::move(opened)));
 }
 
 Result<Bytes> UsageMeter::read() const {
   std::array<char, 32> text{};
-  const ssize_t size = ::pread(fd_.get(), text.data(), text.size(), 0);
+  const ssize_t size = ::pread(file_->fd(), text.data(), text.size(), 0);
   if (size < 0) return errno_error("pread", "memory usage of the victim");
   const auto bytes = parse_i64(trim({text.data(), static_cast<std::size_t>(size)}));
   if (!bytes) return error("memory usage of the victim is not a number");

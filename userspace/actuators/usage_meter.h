@@ -3,10 +3,13 @@
 // path lookup while memory is short.
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "base/bytes.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 #include "kernel/cgroup_tree.h"
+#include "kernel/held_file.h"
 
 namespace forestall::actuators {
 
@@ -15,12 +18,14 @@ class UsageMeter {
   // On memory.current (v2) or memory.usage_in_bytes (v1).
   static Result<UsageMeter> open(const kernel::CgroupDir& cgroup, kernel::CgroupVersion version);
 
+  // On that file, which is open already.
+  explicit UsageMeter(std::shared_ptr<const kernel::HeldFile> file) : file_(std::move(file)) {}
+
   // ENODEV if the cgroup was removed: then all its memory is back.
   [[nodiscard]] Result<Bytes> read() const;
 
  private:
-  explicit UsageMeter(UniqueFd fd) : fd_(std::move(fd)) {}
-  UniqueFd fd_;
+  std::shared_ptr<const kernel::HeldFile> file_;
 };
 
 // Usage below this is within the accounting error: the kernel charges 64 pages ahead on each CPU

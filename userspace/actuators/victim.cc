@@ -47,6 +47,7 @@ void Victim::begin(Duration grace) {
   forget_at_ = outcome_.began + kForgetAfter;
   outcome_.dry_run = kill_.options.dry_run;
   outcome_.attempts.reserve(5);
+  take_held();
   const bool at_once = grace <= Duration::zero() && !kill_.options.dry_run;
   if (at_once && ((pinned_ && kill_pinned()) || strike())) return;
   if (auto verified = verify(); !verified.ok()) return fail(Rung::verify, verified.error());
@@ -75,23 +76,42 @@ void Victim::cut_grace(Duration grace) {
   check();
 }
 
+void Victim::take_held() {
+  const auto held = kill_.context.held(outcome_.victim.cgroup);
+  if (!held || held->directory->id() != outcome_.victim.cgroup) return;
+  dir_ = held->directory;
+  meter_ = std::make_shared<const UsageMeter>(held->usage);
+}
+
+// By its path, unless it is open already. That of a removed cgroup lists no process.
 Result<void> Victim::open_directory() {
-  const Workload& victim = outcome_.victim;
-  auto dir = TRY(kill_.context.tree.open(victim.path));
-  if (dir.id() != victim.cgroup) {
-    return Error{ESTALE, "cgroup " + victim.path + " was removed and created again: inode " +
-                             std::to_string(dir.id().inode) + " is not the ranked " +
-                             std::to_string(victim.cgroup.inode)};
-  }
+  if (dir_) return {};
+  auto dir = TRY(kill_.context.tree.open(outcome_.victim.path));
+  TRY(verify_id(dir.id()));
   dir_ = std::make_shared<const kernel::CgroupDir>(std::move(dir));
   return {};
+}
+
+Result<void> Victim::verify_id(CgroupId found) const {
+  const Workload& victim = outcome_.victim;
+  if (found == victim.cgroup) return {};
+  return Error{ESTALE, "cgroup " + victim.path + " was removed and created again: inode " +
+                           std::to_string(found.inode) + " is not the ranked " +
+                           std::to_string(victim.cgroup.inode)};
+}
+
+// Of a held directory. On cgroup v1 a cgroup can be renamed, to a protected path too.
+Result<void> Victim::verify_path() const {
+  const kernel::CgroupTree& tree = kill_.context.tree;
+  if (tree.version() == kernel::CgroupVersion::v2) return {};
+  return verify_id(TRY(tree.id_at(outcome_.victim.path)));
 }
 
 Result<void> Victim::verify() {
   if (outcome_.victim.path == "/" && !only_) {
     return Error{EPERM, "refused: the root cgroup holds the whole system"};
   }
-  if (auto opened = open_directory(); !opened.ok()) {
+  if (auto opened = dir_ ? verify_path() : open_directory(); !opened.ok()) {
     removed_ = opened.error().code == ENOENT || opened.error().code == ESTALE;
     return opened;
   }
@@ -146,7 +166,7 @@ bool Victim::open_processes() {
   }
   // cgroup.kill kills every process, so it must not be used once one process was refused.
   if (snapshot->refused == 0 && !only_) {
-    cgroup_kill_.select(snapshot->present, CgroupKill::Match::same, unlisted_);
+    cgroup_kill_.select(dir_, snapshot->present, CgroupKill::Match::same, unlisted_);
   }
   if (processes_.empty() && !cgroup_kill_.selected()) {
     if (!pidfds.failure) {
@@ -159,9 +179,11 @@ bool Victim::open_processes() {
 }
 
 void Victim::measure_before() {
-  auto meter = UsageMeter::open(*dir_, kill_.context.tree.version());
-  if (!meter.ok()) return;
-  meter_ = std::make_shared<const UsageMeter>(std::move(*meter));
+  if (!meter_) {
+    auto meter = UsageMeter::open(*dir_, kill_.context.tree.version());
+    if (!meter.ok()) return;
+    meter_ = std::make_shared<const UsageMeter>(std::move(*meter));
+  }
   if (const auto usage = meter_->read(); usage.ok()) outcome_.usage_before = lowest_ = *usage;
 }
 
@@ -193,7 +215,7 @@ void Victim::end_now() {
     cgroup_kill_.deselect();
     const auto now = list_processes();
     if (now.ok() && now->refused == 0 && !only_) {
-      cgroup_kill_.select(now->present, CgroupKill::Match::same, unlisted_);
+      cgroup_kill_.select(dir_, now->present, CgroupKill::Match::same, unlisted_);
     }
   }
   if (!signal_all()) return finish(KillState::failed);
@@ -277,7 +299,7 @@ void Victim::sweep_in_turn() {
 
 // Processes that enter the cgroup after the last exit are not the victim.
 void Victim::check_exits() {
-  if (!dir_ && !removed_) open_after_signal();
+  if (!dir_ && !removed_) follow_strike();
   if (outcome_.exited || (!dir_ && !removed_)) return;
   processes_.find_exits();
   // The last known process exited: check for unknown ones.

@@ -88,11 +88,10 @@ class Victim {
   [[nodiscard]] std::optional<Outcome> take_outcome();
 
  private:
-  // By lists of the kernel's: SIGKILL before any path is opened, everything else
-  // afterwards.
+  // By lists of the kernel's: SIGKILL before any path is opened, everything else afterwards.
   [[nodiscard]] bool strike();
   bool strike_listed();
-  void open_after_signal();
+  void follow_strike();
   // By pinned processes: SIGKILL after one read of the list, everything else afterwards.
   [[nodiscard]] bool kill_pinned();
   void take_over(std::span<const kernel::ProcessRef* const> reached);
@@ -102,7 +101,11 @@ class Victim {
   void await_end();
   void adopt_dying();
   // Before the signal.
+  // The directory that is held open (HeldCgroups), if it is.
+  void take_held();
   [[nodiscard]] Result<void> open_directory();
+  [[nodiscard]] Result<void> verify_id(CgroupId found) const;
+  [[nodiscard]] Result<void> verify_path() const;
   [[nodiscard]] Result<void> verify();
   [[nodiscard]] Result<ProcessSnapshot> list_processes();
   [[nodiscard]] bool open_processes();
@@ -142,7 +145,8 @@ class Victim {
   const Bytes inactive_file_;
   const Bytes expected_;  // working set at the ranking
 
-  std::shared_ptr<const kernel::CgroupDir> dir_;  // in the memory hierarchy
+  // In the memory hierarchy; null: not opened yet.
+  std::shared_ptr<const kernel::CgroupDir> dir_;
   std::shared_ptr<const UsageMeter> meter_;
   VictimProcesses processes_{kill_};
   CgroupKill cgroup_kill_{kill_};

@@ -16,7 +16,7 @@ bool Victim::strike() {
   if (only_ || signalled_by_other_ || earlier_) return false;
   if (!strike_listed()) return false;
   outcome_.state = KillState::in_flight;
-  open_after_signal();
+  follow_strike();
   check();
   return true;
 }
@@ -38,10 +38,9 @@ bool Victim::strike_listed() {
   return true;
 }
 
-// The directory of a victim whose first signal was sent without it. Where it cannot be opened (no
-// descriptor is left, or the cgroup was renamed), processes are signalled by list at each check,
-// and no memory counts as freed.
-void Victim::open_after_signal() {
+// Where the directory is not held and cannot be opened (no descriptor is left, or the cgroup was
+// renamed), processes are signalled by list at each check, and no memory counts as freed.
+void Victim::follow_strike() {
   const CgroupId cgroup = outcome_.victim.cgroup;
   if (auto opened = open_directory(); !opened.ok()) {
     kill_.attempt(Rung::verify).failure = std::move(opened).error();
@@ -95,7 +94,7 @@ bool Victim::kill_pinned() {
 void Victim::kill_group_at_once(const std::vector<pid_t>& present) {
   if (kill_.context.tree.hybrid() || signalled_by_other_) return;
   if (kill_.context.never_kill.has_any_of(present)) return;
-  cgroup_kill_.select(present, CgroupKill::Match::same, false);
+  cgroup_kill_.select(dir_, present, CgroupKill::Match::same, false);
   cgroup_kill_.queue(0);
 }
 
@@ -127,7 +126,7 @@ void Victim::await_end() {
   outcome_.state = KillState::in_flight;
   if (pinned_) adopt_dying();
   processes_.reap(0);
-  cgroup_kill_.select({}, CgroupKill::Match::same, unlisted_);
+  cgroup_kill_.select(dir_, {}, CgroupKill::Match::same, unlisted_);
   watch(0);
   exit_unseen_ = processes_.alive() == 0 && !cgroup_kill_.watched();
   add(*signalled_by_other_, outcome_);
@@ -173,7 +172,7 @@ void Victim::follow_up(const std::vector<pid_t>& present, bool some_are_spared) 
     std::vector<pid_t> own = present;
     own.insert(own.end(), snapshot->present.begin(), snapshot->present.end());
     std::ranges::sort(own);
-    cgroup_kill_.select(own, CgroupKill::Match::within, unlisted_);
+    cgroup_kill_.select(dir_, own, CgroupKill::Match::within, unlisted_);
     cgroup_kill_.queue(unpinned_);
   }
   sweep();

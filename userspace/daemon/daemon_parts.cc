@@ -222,6 +222,8 @@ Result<void> build_parts(DaemonParts& parts, agent::ProbedHost& host, const Conf
   parts.observer->set_memcgs(host.memcgs.get());
   parts.ladder =
       TRY(actuators::Ladder::create(host.tree, parts.clock, ladder_options(host, config)));
+  parts.ladder->take_cgroups_from(
+      [observer = parts.observer.get()](CgroupId cgroup) { return observer->held(cgroup); });
   if (host.memcgs) {
     parts.ladder->list_processes_by(
         {[memcgs = host.memcgs.get()](CgroupId cgroup) { return memcgs->processes_in(cgroup); },

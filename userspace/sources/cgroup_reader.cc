@@ -86,10 +86,10 @@ Result<CgroupReader> CgroupReader::open_with_limit(const kernel::CgroupTree& tre
 CgroupReader::CgroupReadings CgroupReader::read_usage(std::string& buffer,
                                                       std::vector<SourceNote>& notes) const {
   CgroupReadings reading;
-  if (const auto text = usage_.read(buffer); !text) {
-    note_failure(reading, usage_, text.error(), notes);
+  if (const auto text = usage_->read(buffer); !text) {
+    note_failure(reading, *usage_, text.error(), notes);
   } else if (const auto usage = kernel::parse_amount(*text); !usage) {
-    note_failure(reading, usage_, usage.error(), notes);
+    note_failure(reading, *usage_, usage.error(), notes);
   } else {
     reading.usage = *usage;
   }

@@ -3,6 +3,7 @@
 // limit (the smallest of its own and its ancestors').
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
+#include "kernel/held_cgroup.h"
 #include "kernel/held_file.h"
 #include "model/observation.h"
 
@@ -44,16 +46,20 @@ class CgroupReader {
   [[nodiscard]] CgroupReadings read_usage(std::string& buffer,
                                           std::vector<SourceNote>& notes) const;
 
-  [[nodiscard]] const kernel::CgroupDir& cgroup() const { return cgroup_; }
+  [[nodiscard]] const kernel::CgroupDir& cgroup() const { return *cgroup_; }
+  // For a kill. What it holds stays open while it is in use.
+  [[nodiscard]] kernel::HeldCgroup held() const { return {cgroup_, usage_}; }
 
  private:
   CgroupReader(kernel::CgroupDir cgroup, kernel::HeldFile usage, kernel::HeldFile stat)
-      : cgroup_(std::move(cgroup)), usage_(std::move(usage)), stat_(std::move(stat)) {}
+      : cgroup_(std::make_shared<const kernel::CgroupDir>(std::move(cgroup))),
+        usage_(std::make_shared<const kernel::HeldFile>(std::move(usage))),
+        stat_(std::move(stat)) {}
   void read_limit(CgroupReadings& reading, std::string& buffer,
                   std::vector<SourceNote>& notes) const;
 
-  kernel::CgroupDir cgroup_;
-  kernel::HeldFile usage_;
+  std::shared_ptr<const kernel::CgroupDir> cgroup_;
+  std::shared_ptr<const kernel::HeldFile> usage_;
   kernel::HeldFile stat_;
   std::vector<kernel::HeldFile> limits_;  // v2: memory.max of the group and of each ancestor
   bool limit_in_stat_ = false;            // v1: hierarchical_memory_limit is in memory.stat

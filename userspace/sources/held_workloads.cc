@@ -214,6 +214,13 @@ const kernel::MemcgUsage* HeldWorkloads::passed(CgroupId cgroup) const {
   return found == nullptr || found->removed || !found->inactive_file ? nullptr : found;
 }
 
+std::optional<kernel::HeldCgroup> HeldWorkloads::held(CgroupId cgroup) const {
+  const auto found = std::ranges::find(
+      workloads_, cgroup, [](const HeldWorkload& each) { return each.workload.cgroup; });
+  if (found == workloads_.end() || !found->readers) return std::nullopt;
+  return found->readers->cgroup.held();
+}
+
 bool HeldWorkloads::pass_expired() const {
   return passed_at_ && SystemClock().now() - *passed_at_ > kPassAge;
 }

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "kernel/cgroup_tree.h"
+#include "kernel/held_cgroup.h"
 #include "kernel/memcg_scan.h"
 #include "model/config.h"
 #include "model/observation.h"
@@ -50,6 +51,8 @@ class HeldWorkloads {
   // Reads all cgroups if that costs less than the files of `wanted` cgroups do. False: it did not,
   // and samples that were begun go on as before.
   [[nodiscard]] bool pass_for(std::size_t wanted, bool urgent, std::vector<SourceNote>& notes);
+  // The descriptors of a workload. Nullopt: it is none, or it could not be opened.
+  [[nodiscard]] std::optional<kernel::HeldCgroup> held(CgroupId cgroup) const;
   // What the last pass read of any cgroup; null: files serve, or it was not read completely.
   [[nodiscard]] const kernel::MemcgUsage* passed(CgroupId cgroup) const;
   // kinds_of() that cgroup, by a pass of its own. All are unset if the pass failed, and on a node

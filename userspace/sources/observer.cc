@@ -435,6 +435,9 @@ const TaskReader& Observer::tasks() const {
 std::size_t Observer::workload_count() const {
   return reader_->workloads().size();
 }
+std::optional<kernel::HeldCgroup> Observer::held(CgroupId cgroup) const {
+  return reader_->workloads().held(cgroup);
+}
 std::vector<const Workload*> Observer::workloads() const {
   return reader_->workloads().list();
 }

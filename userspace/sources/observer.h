@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "kernel/cgroup_tree.h"
+#include "kernel/held_cgroup.h"
 #include "kernel/memcg_scan.h"
 #include "model/config.h"
 #include "model/observation.h"
@@ -133,6 +134,9 @@ class Observer {
   [[nodiscard]] std::size_t workload_count() const;
   // The same, each with what is declared or inferred of it; valid until the next call.
   [[nodiscard]] std::vector<const Workload*> workloads() const;
+  // The open directory and usage file of one of them. Opens nothing. Nullopt: there are too many
+  // workloads to hold all of them open, or it is none.
+  [[nodiscard]] std::optional<kernel::HeldCgroup> held(CgroupId cgroup) const;
   // Number of changes of the set of workloads, by a refresh or because a removed one was dropped.
   [[nodiscard]] std::uint64_t workload_changes() const;
   // How often a known workload could not be opened; see HeldWorkloads.

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "kernel/attach_types.h"
 #include "kernel/bpf_host.h"
@@ -117,10 +118,6 @@ Result<void> sum_subtrees(std::span<const abi_memcg> records, bool anon, bool sh
   return {};
 }
 
-// After that many passes over processes that failed one after the other, such as those of a tree
-// with more cgroups than a pass can visit, so many are refused without a try.
-constexpr std::uint32_t kListFailuresMax = 3;
-constexpr std::uint32_t kListsRefused = 1000;
 // Runs that passes over processes leave: to open another iterator, the kernel allocates.
 constexpr std::uint32_t kRunsKept = ABI_MEMCG_RUNS / 8;
 
@@ -284,8 +281,8 @@ const MemcgUsage* MemcgScan::find(CgroupId cgroup) const {
 }
 
 Result<std::vector<ListedProcess>> MemcgScan::processes_in(CgroupId cgroup) {
-  if (lists_refused_ > 0) {
-    --lists_refused_;
+  const MonotonicTime began = SystemClock().now();
+  if (!list_pause_.over(began)) {
     return Error{EBUSY, "BPF pass over processes: the last ones failed"};
   }
   // The rest is for passes over the memory.
@@ -293,10 +290,10 @@ Result<std::vector<ListedProcess>> MemcgScan::processes_in(CgroupId cgroup) {
   auto& bss = *loaded_->skeleton->bss;
   bss.list_of = cgroup.inode;
   const auto passed = pass_once();
-  lists_failed_ = passed.ok() ? 0 : lists_failed_ + 1;
-  if (lists_failed_ >= kListFailuresMax) {
-    lists_failed_ = 0;
-    lists_refused_ = kListsRefused;
+  if (passed.ok()) {
+    list_pause_.succeeded();
+  } else {
+    list_pause_.failed(began, SystemClock().now());
   }
   TRY(passed);
   if (bss.list_depth == 0) return Error{ENOENT, "BPF pass over processes: no such cgroup"};

@@ -25,6 +25,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "bpf/abi/memcg.h"
+#include "kernel/failure_pause.h"
 #include "kernel/kernel_types.h"
 #include "model/ids.h"
 
@@ -108,8 +109,8 @@ class MemcgScan {
   std::unique_ptr<Loaded> loaded_;
   std::vector<std::uint32_t> parents_;
   std::vector<MemcgUsage> sums_;
-  std::uint32_t lists_failed_ = 0;   // passes over processes, one after the other
-  std::uint32_t lists_refused_ = 0;  // that many more are
+  // Of passes over processes, such as those of a tree with more cgroups than a pass can visit.
+  FailurePause list_pause_{3, 100};
   std::vector<std::pair<std::uint64_t, std::uint32_t>> by_id_;  // sorted; index into sums_
 };
 

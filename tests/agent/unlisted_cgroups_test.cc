@@ -40,8 +40,9 @@ WorkloadRule protects(const std::string& glob) {
   return rule;
 }
 
-bool allowed_with(const std::vector<std::string>& came) {
-  return unlisted_cannot_change(kill_of("/t/a"), {came, "/pods"}, with_rules({}));
+bool allowed_with(const std::vector<std::string>& came, const Config& config = with_rules({}),
+                  const std::string& victim = "/t/a") {
+  return unlisted_cannot_change(kill_of(victim), {came, "/pods"}, config);
 }
 
 bool allowed_without_names(const std::string& victim, const Config& config,
@@ -49,12 +50,20 @@ bool allowed_without_names(const std::string& victim, const Config& config,
   return unlisted_cannot_change(kill_of(victim, kind), {std::nullopt, "/pods"}, config);
 }
 
-TEST(UnlistedCgroups, ANamedOneCountsAtAboveAndInsideOfTheVictim) {
+TEST(UnlistedCgroups, ANamedOneCountsAtAndAboveTheVictim) {
   EXPECT_TRUE(allowed_with({}));
   EXPECT_TRUE(allowed_with({"/t/b", "/t/ab", "/other"}));
-  EXPECT_FALSE(allowed_with({"/t/b", "/t/a/x"}));
   EXPECT_FALSE(allowed_with({"/t/a"}));
   EXPECT_FALSE(allowed_with({"/t"}));
+}
+
+// Regression: a victim that makes cgroups inside of its own made the agent list the whole tree.
+TEST(UnlistedCgroups, ANamedOneInsideOfTheVictimCountsIfItOrOneInItCanBeProtected) {
+  EXPECT_TRUE(allowed_with({"/t/a/x"}));
+  EXPECT_TRUE(allowed_with({"/t/a/x"}, with_rules({protects("/t/*"), protects("/t/a/y")})));
+  EXPECT_FALSE(allowed_with({"/t/b", "/t/a/x"}, with_rules({protects("/t/*/x")})));
+  EXPECT_FALSE(allowed_with({"/t/a/x"}, with_rules({protects("/t/a/x/y")}))) << "came with it";
+  EXPECT_FALSE(allowed_with({"/pods/x/pod1"}, with_rules({}), "/pods/x")) << "a pod";
 }
 
 // Regression: a tenant that renamed a cgroup without a pause made the agent list the whole tree

@@ -28,17 +28,26 @@ bool can_hold_pods(const Workload& victim, const Config& config, std::string_vie
   return path_is_within(victim.path, pods_path) || path_is_within(pods_path, victim.path);
 }
 
-bool can_hold_protected(const Workload& victim, const Config& config, std::string_view pods_path) {
-  return can_hold_pods(victim, config, pods_path) ||
-         std::ranges::any_of(config.workloads, [&](const WorkloadRule& rule) {
-           return sources::protects(rule) && can_match_inside(rule.cgroup, victim.path);
-         });
+// Whether a rule protects what may be at `path`, or below it.
+bool can_be_protected(const std::string& path, const Config& config) {
+  return std::ranges::any_of(config.workloads, [&](const WorkloadRule& rule) {
+    return sources::protects(rule) &&
+           (kernel::glob_matches(rule.cgroup, path) || can_match_inside(rule.cgroup, path));
+  });
+}
+
+bool can_hold_protected(const Workload& victim, const Config& config) {
+  return std::ranges::any_of(config.workloads, [&](const WorkloadRule& rule) {
+    return sources::protects(rule) && can_match_inside(rule.cgroup, victim.path);
+  });
 }
 
 bool can_reach(const Workload& victim, const UnlistedCgroups& unlisted, const Config& config) {
-  if (!unlisted.paths) return can_hold_protected(victim, config, unlisted.pods_path);
+  const bool pods = can_hold_pods(victim, config, unlisted.pods_path);
+  if (!unlisted.paths) return pods || can_hold_protected(victim, config);
   return std::ranges::any_of(*unlisted.paths, [&](const std::string& path) {
-    return path_is_within(path, victim.path) || path_is_within(victim.path, path);
+    if (path_is_within(victim.path, path)) return true;
+    return path_is_within(path, victim.path) && (pods || can_be_protected(path, config));
   });
 }
 

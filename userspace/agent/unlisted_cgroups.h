@@ -22,10 +22,10 @@ struct UnlistedCgroups {
 // True: none of them can die with a victim although it is protected, and less memory is outside of
 // the considered workloads than the largest victim holds, so no unlisted workload is larger.
 //
-// Where their paths are unknown, any cgroup may have come inside of a victim. Then it counts
-// whether a rule that protects, or a pod, could be there. At or above a victim nothing can have
-// come that a kill would reach: a victim is verified by its id, and a cgroup above it that is new
-// has only got its path by a rename.
+// Of those inside of a victim, it counts whether a rule that protects, or a pod, could be there.
+// Where their paths are unknown, they may be anywhere inside of it. At or above a victim nothing
+// can have come that a kill would reach: a victim is verified by its id, and a cgroup above it that
+// is new has only got its path by a rename.
 [[nodiscard]] bool unlisted_cannot_change(const Decision& decision, const UnlistedCgroups& unlisted,
                                           const Config& config);
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "integration/ladder_run.h"
@@ -26,6 +27,7 @@ class LadderListed : public testing::Test {
     run_.ladder().list_processes_by({[this](CgroupId cgroup) {
                                        auto listed = scan_->processes_in(cgroup);
                                        if (listed.ok()) ++lists_;
+                                       if (listed.ok() && missed_) miss(*listed);
                                        return listed;
                                      },
                                      run_.tree().version() == kernel::CgroupVersion::v2});
@@ -41,11 +43,19 @@ class LadderListed : public testing::Test {
     return sample;
   }
 
+  // As if the process moved between the kernel's lists in each pass, until some found no other.
+  void miss(std::vector<kernel::ListedProcess>& listed) {
+    std::erase_if(listed, [&](const auto& process) { return process.pid == *missed_; });
+    if (listed.empty() && --empty_lists_ == 0) missed_.reset();
+  }
+
   ScratchCgroup scratch_;
   LadderRun run_;
   std::unique_ptr<kernel::MemcgScan> scan_;
   std::string refused_;  // why there is none
   int lists_ = 0;
+  std::optional<pid_t> missed_;
+  int empty_lists_ = 1;
 };
 
 TEST_F(LadderListed, EndsTheVictimAndNothingElse) {
@@ -118,6 +128,27 @@ TEST_F(LadderListed, WithoutThePathEveryProcessIsSignalledAndAwaited) {
   EXPECT_EQ(outcome.processes, 100U) << describe(outcome);
   EXPECT_EQ(outcome.freed, Bytes{0}) << describe(outcome);
   for (const Hog& hog : hogs) EXPECT_FALSE(hog.alive());
+}
+
+TEST_F(LadderListed, AProcessThatOneEmptyListMissesIsEnded) {
+  const auto path = scratch_.child("victim");
+  const Hog hog(scratch_, path, mib(8));
+  Hog moving(scratch_, path, mib(1));
+  missed_ = moving.child().pid();
+  const Outcome outcome = run_.kill(rank(path));
+  EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
+  EXPECT_FALSE(hog.alive() || moving.alive());
+}
+
+TEST_F(LadderListed, AVictimIsNotEmptyForOneEmptyList) {
+  const auto path = scratch_.child("victim");
+  Hog moving(scratch_, path, mib(8));
+  missed_ = moving.child().pid();
+  empty_lists_ = 2;  // the first one is that of first_blow.h
+  const Outcome outcome = run_.kill(rank(path));
+  EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
+  EXPECT_EQ(outcome.processes, 1U) << describe(outcome);
+  EXPECT_FALSE(moving.alive());
 }
 
 TEST_F(LadderListed, ACgroupThatWasMadeAgainIsSpared) {

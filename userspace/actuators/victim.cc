@@ -13,6 +13,8 @@ namespace {
 
 // Sweeps for late forks per call; a faster fork bomb is swept again from the loop.
 constexpr int kSweepsPerCheck = 8;
+// A process that moves between the kernel's lists while they are read can be missed by one list.
+constexpr int kEmptyLists = 2;
 // Interval of checks of a running kill: freeing pages raises no event.
 constexpr Duration kCheckInterval = std::chrono::milliseconds(10);
 constexpr Duration kUnsettledInterval = std::chrono::milliseconds(1);
@@ -136,10 +138,12 @@ Result<ProcessSnapshot> Victim::list_processes() {
 bool Victim::open_processes() {
   auto snapshot = list_processes();
   // All listed processes may have exited while they were opened, and others been forked. What could
-  // not be listed may be listed now.
+  // not be listed may be listed now, and what moved may have been missed.
+  int empty = 0;
   for (int round = 1; round < kSweepsPerCheck; ++round) {
-    if (!snapshot.ok() || snapshot->quiet || !snapshot->found.empty()) break;
-    if (snapshot->present.empty() && !snapshot->unlisted) break;
+    if (!snapshot.ok() || !snapshot->found.empty()) break;
+    const bool none = snapshot->present.empty() && !snapshot->unlisted;
+    if (none ? ++empty == kEmptyLists : snapshot->quiet) break;
     snapshot = list_processes();
   }
   if (!snapshot.ok()) {
@@ -310,12 +314,20 @@ void Victim::check_exits() {
       settled_ || (unlisted_ && cgroup_kill_.watched() && !kill_.context.tree.hybrid());
   const bool none_left = processes_.alive() == 0 && unpinned_ == 0;
   const bool gone = removed_ || (all_seen && none_left && !cgroup_kill_.populated());
-  if (!gone) return;
+  if (!gone || !is_empty_again()) return;
   outcome_.exited = kill_.context.clock.now();
   // A victim that exited within its grace also gets release_timeout for its memory to come back.
   if (outcome_.state == KillState::terminating) {
     deadline_ = *outcome_.exited + kill_.options.release_timeout;
   }
+}
+
+// Not if cgroup.events shows the end of the last process.
+bool Victim::is_empty_again() {
+  if (removed_ || (cgroup_kill_.watched() && !kill_.context.tree.hybrid())) return true;
+  settled_ = false;
+  sweep();
+  return removed_ || (settled_ && processes_.alive() == 0 && unpinned_ == 0);
 }
 
 void Victim::check_memory() {

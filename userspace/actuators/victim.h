@@ -120,6 +120,7 @@ class Victim {
   // After it.
   void watch(std::size_t from);
   void check_exits();
+  [[nodiscard]] bool is_empty_again();
   void check_memory();
   void note_progress(Bytes usage);
   void reclaim_rest();

@@ -44,7 +44,8 @@ void Victim::follow_strike() {
   const CgroupId cgroup = outcome_.victim.cgroup;
   if (auto opened = open_directory(); !opened.ok()) {
     kill_.attempt(Rung::verify).failure = std::move(opened).error();
-    const auto left = kill_.context.lister.list(cgroup);
+    auto left = kill_.context.lister.list(cgroup);
+    if (left.ok() && left->empty()) left = kill_.context.lister.list(cgroup);  // kEmptyLists
     removed_ = !left.ok() && left.error().code == ENOENT;
     if (left.ok() && left->empty()) outcome_.exited = kill_.context.clock.now();
     if (left.ok() && !left->empty()) (void)strike_listed();

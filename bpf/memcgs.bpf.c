@@ -83,6 +83,7 @@ __u32 memcgs_state; /* enum abi_memcgs_state */
 /* kernfs id of a cgroup: the pass lists its processes, and those of its descendants, and reads no
  * memory. 0: it reads memory. */
 __u64 list_of;
+__u32 find_apart; /* threads can be in other memory cgroups than their leader: cgroup v1 */
 __u32 listed_count;
 __u32 listed_all; /* no process of the cgroup is missing */
 
@@ -285,6 +286,44 @@ static __always_inline __u64 tasks_of_set(__u64 set, __u32 which) {
   return set + bpf_core_field_offset(struct css_set, dying_tasks);
 }
 
+/* A walk over the threads of a process. Global as `counting` is. */
+struct {
+  __u64 head, at; /* signal->thread_head and thread_node addresses */
+  __u64 signal;
+  __u64 memcg; /* of the leader */
+  __u32 apart;
+} threads;
+
+static long thread_step(__u32 i, void* unused) {
+  struct task_struct* thread = thread_of_node(threads.at);
+
+  if (threads.at == threads.head) {
+    threads.apart = 0;
+    return 1;
+  }
+  if (!threads.at || !steps_left) return 1;
+  steps_left--;
+  /* One that was removed from the list leads on to the others, or its memory was reused. */
+  if ((__u64)BPF_CORE_READ(thread, signal) != threads.signal) return 1;
+  if ((__u64)memcg_of_task(thread) != threads.memcg) return 1;
+  threads.at = (__u64)links_at(threads.at).next;
+  return 0;
+}
+
+/* Whether a thread of the process is in another memory cgroup than its leader, or may be. */
+static __always_inline __u32 has_threads_apart(struct task_struct* leader) {
+  struct signal_struct* signal = BPF_CORE_READ(leader, signal);
+
+  if (!find_apart || only_thread(signal)) return 0;
+  threads.signal = (__u64)signal;
+  threads.head = (__u64)signal + bpf_core_field_offset(struct signal_struct, thread_head);
+  threads.at = (__u64)links_at(threads.head).next;
+  threads.memcg = (__u64)memcg_of_task(leader);
+  threads.apart = 1;
+  bpf_loop(PROCESS_STEPS, thread_step, 0, 0);
+  return threads.apart;
+}
+
 static __always_inline void list_process(struct task_struct* task) {
   __u32 key = listed_count;
   struct abi_listed* to = bpf_map_lookup_elem(&listed, &key);
@@ -295,8 +334,7 @@ static __always_inline void list_process(struct task_struct* task) {
   }
   to->start_ns = BPF_CORE_READ(task, start_boottime);
   to->pid = BPF_CORE_READ(task, tgid);
-  to->threads = BPF_CORE_READ(task, signal, live.counter);
-  if (BPF_CORE_READ(task, flags) & PF_EXITING) to->threads++;
+  to->apart = has_threads_apart(task);
   listed_count = key + 1;
 }
 

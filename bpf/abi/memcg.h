@@ -50,7 +50,7 @@ struct abi_memcg {
 struct abi_listed {
   __u64 start_ns; /* start_boottime of the thread group leader */
   __s32 pid;      /* tgid in the initial pid namespace */
-  __u32 threads;  /* that live, and the leader if it does not */
+  __u32 apart;    /* a thread is in another memory cgroup than the leader, or may be */
 };
 
 /* Result of a pass. */

@@ -22,8 +22,8 @@ int wait_for_a_signal() {
   return 0;
 }
 
-kernel::ListedProcess listed_of(pid_t pid, std::uint32_t threads = 1) {
-  return {pid, kernel::read_process_stat(pid)->start_ticks, threads};
+kernel::ListedProcess listed_of(pid_t pid) {
+  return {pid, kernel::read_process_stat(pid)->start_ticks};
 }
 
 std::shared_ptr<const ProtectedGroups> one_group() {
@@ -46,7 +46,7 @@ class FirstBlowTest : public testing::Test {
       EXPECT_EQ(cgroup, CgroupId{7});
       return std::exchange(first, false) ? before : after;
     };
-    return strike_first(ProcessLister(list, threads_together_), CgroupId{7}, never_kill_, clock_);
+    return strike_first(ProcessLister(list), CgroupId{7}, never_kill_, clock_);
   }
   // SIGKILL ends a process before the call that sends it to the next one returns to user space, but
   // the exit may come later.
@@ -60,7 +60,6 @@ class FirstBlowTest : public testing::Test {
   Listed all_;
   NeverKill never_kill_ = NeverKill::of_this_process();
   SystemClock clock_;
-  bool threads_together_ = false;
 };
 
 TEST_F(FirstBlowTest, EndsAllThatAreListedTwice) {
@@ -77,9 +76,8 @@ TEST_F(FirstBlowTest, EndsAllThatAreListedTwice) {
 
 TEST_F(FirstBlowTest, SignalsNoKnownProcessAgain) {
   const std::vector<pid_t> known{all_[1].pid};
-  const FirstBlow blow =
-      strike_first(ProcessLister([&](CgroupId) { return Result<Listed>(all_); }, false),
-                   CgroupId{7}, never_kill_, clock_, known);
+  const FirstBlow blow = strike_first(ProcessLister([&](CgroupId) { return Result<Listed>(all_); }),
+                                      CgroupId{7}, never_kill_, clock_, known);
   EXPECT_EQ(blow.reached.size(), 2U);
   EXPECT_EQ(blow.present.size(), 3U);
   EXPECT_FALSE(children_[1].ended());
@@ -101,8 +99,8 @@ TEST_F(FirstBlowTest, SparesAProcessThatGotThePidOfAnother) {
   EXPECT_FALSE(children_[1].ended());
 }
 
-TEST_F(FirstBlowTest, LeavesAProcessWithThreadsToTheCallerWhereGroupsAreProtected) {
-  all_[0].threads = 2;
+TEST_F(FirstBlowTest, LeavesAProcessWithAThreadElsewhereToTheCallerWhereGroupsAreProtected) {
+  all_[0].apart = true;
   never_kill_.protect(one_group());
   const FirstBlow blow = strike(all_, all_);
   EXPECT_EQ(blow.reached.size(), 2U);
@@ -111,10 +109,9 @@ TEST_F(FirstBlowTest, LeavesAProcessWithThreadsToTheCallerWhereGroupsAreProtecte
   EXPECT_FALSE(children_[0].ended());
 }
 
-TEST_F(FirstBlowTest, EndsAProcessWithThreadsWhereTheyAreInOneCgroup) {
-  threads_together_ = true;
-  all_[0].threads = 2;
-  never_kill_.protect(one_group());
+TEST_F(FirstBlowTest, EndsAProcessWithAThreadElsewhereWhereNoGroupIsProtected) {
+  all_[0].apart = true;
+  never_kill_.protect(std::make_shared<const ProtectedGroups>(std::vector<ProtectedGroup>()));
   EXPECT_TRUE(strike(all_, all_).all_may_end);
   EXPECT_TRUE(was_killed(0));
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "integration/ladder_run.h"
+#include "kernel/memcg_scan.h"
 #include "support/child.h"
 #include "support/own_mounts.h"
 #include "support/scratch_cgroup.h"
@@ -77,17 +78,25 @@ TEST(LadderHostile, AnIncompleteListStillEndsWhatCanBeReached) {
 
 // TSan cannot start a thread in a child of a multithreaded process.
 #if !defined(__SANITIZE_THREAD__)
-class LadderThreads : public ::testing::TestWithParam<bool> {
+enum class Listing { by_files, pinned, by_kernel };
+
+class LadderThreads : public ::testing::TestWithParam<Listing> {
  protected:
   void SetUp() override {
     if (!mounts().v1) {
       GTEST_SKIP() << "not applicable: on v2 all threads of a process share one memory cgroup; "
                       "runs on v1 hosts, as in the VM test 6.1 v1";
     }
+    if (GetParam() != Listing::by_kernel) return;
+    auto loaded = kernel::MemcgScan::load();
+    if (!loaded.ok()) GTEST_SKIP() << "not applicable: " << loaded.error().text();
+    scan = std::move(*loaded);
+    run.ladder().list_processes_by(actuators::ProcessLister(
+        [this](CgroupId cgroup) { return scan->processes_in(cgroup, kernel::CgroupVersion::v1); }));
   }
   Outcome kill() {
     const WorkloadSample victim = run.rank(path);
-    if (GetParam()) run.pin({victim});
+    if (GetParam() == Listing::pinned) run.pin({victim});
     return run.kill(victim);
   }
   void protect(const std::string& group, bool with_descendants) {
@@ -98,6 +107,7 @@ class LadderThreads : public ::testing::TestWithParam<bool> {
   const std::string path = scratch.child("victim");
   const std::string other = scratch.child("other/below");
   LadderRun run{options()};
+  std::unique_ptr<kernel::MemcgScan> scan;
 };
 
 // Regression: cgroup.procs of v1 lists a process if any thread is there.
@@ -137,15 +147,22 @@ TEST_P(LadderThreads, AThreadThatMovedAfterPinningSparesItsProcess) {
   Straddler spared(scratch, path, path);
   protect(other, false);
   const WorkloadSample victim = run.rank(path);
-  if (GetParam()) run.pin({victim});
+  if (GetParam() == Listing::pinned) run.pin({victim});
   spared.move_thread(scratch, other);
   const Outcome outcome = run.kill(victim);
   EXPECT_EQ(outcome.processes, 1U) << describe(outcome);
   EXPECT_TRUE(spared.alive());
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, LadderThreads, ::testing::Bool(),
-                         [](const auto& way) { return way.param ? "pinned" : "unpinned"; });
+INSTANTIATE_TEST_SUITE_P(Ways, LadderThreads,
+                         ::testing::Values(Listing::by_files, Listing::pinned, Listing::by_kernel),
+                         [](const auto& listing) {
+                           switch (listing.param) {
+                             case Listing::by_files: return "by_files";
+                             case Listing::pinned: return "pinned";
+                             default: return "by_kernel";
+                           }
+                         });
 #endif
 
 }  // namespace

@@ -97,6 +97,13 @@ class MemcgScanTest : public testing::Test {
     });
   }
 
+  // The processes there. Again, if they changed meanwhile.
+  Result<std::vector<kernel::ListedProcess>> list(CgroupId cgroup) {
+    const auto version = mounts().v1 ? kernel::CgroupVersion::v1 : kernel::CgroupVersion::v2;
+    auto listed = scan_->processes_in(cgroup, version);
+    return listed.ok() ? listed : scan_->processes_in(cgroup, version);
+  }
+
   ScratchCgroup groups_;
   std::unique_ptr<kernel::MemcgScan> scan_;
   std::string refused_;  // why there is none

@@ -23,9 +23,7 @@ class ProcessLister {
 
   // Nothing can list them on this host: only files can.
   ProcessLister() = default;
-  // `threads_together`: all threads of a process are in one memory cgroup, as on cgroup v2.
-  ProcessLister(List list, bool threads_together)
-      : list_(std::move(list)), threads_together_(threads_together) {}
+  explicit ProcessLister(List list) : list_(std::move(list)) {}
 
   [[nodiscard]] bool exists() const { return list_ != nullptr; }
   // REQUIRES: exists().
@@ -34,17 +32,15 @@ class ProcessLister {
     if (listed.ok() || listed.error().code != EAGAIN) return listed;
     return list_(cgroup);  // they changed meanwhile
   }
-  // Whether another thread than the one that was listed may be in a protected group (members.h).
+  // Whether a thread in another cgroup than the leader's may be in a protected group (members.h).
   [[nodiscard]] bool may_be_protected(const kernel::ListedProcess& process,
                                       const NeverKill& never_kill) const {
     const ProtectedGroups* groups = never_kill.protected_groups();
-    return !threads_together_ && process.threads != 1 && groups != nullptr &&
-           !groups->all().empty();
+    return process.apart && groups != nullptr && !groups->all().empty();
   }
 
  private:
   List list_;
-  bool threads_together_ = false;
 };
 
 }  // namespace forestall::actuators

@@ -225,9 +225,10 @@ Result<void> build_parts(DaemonParts& parts, agent::ProbedHost& host, const Conf
   parts.ladder->take_cgroups_from(
       [observer = parts.observer.get()](CgroupId cgroup) { return observer->held(cgroup); });
   if (host.memcgs) {
-    parts.ladder->list_processes_by(
-        {[memcgs = host.memcgs.get()](CgroupId cgroup) { return memcgs->processes_in(cgroup); },
-         host.tree.version() == kernel::CgroupVersion::v2});
+    parts.ladder->list_processes_by(actuators::ProcessLister(
+        [memcgs = host.memcgs.get(), version = host.tree.version()](CgroupId cgroup) {
+          return memcgs->processes_in(cgroup, version);
+        }));
   }
   TRY(build_sources(parts, host, config));
   build_scanner(parts, log);

@@ -280,7 +280,7 @@ const MemcgUsage* MemcgScan::find(CgroupId cgroup) const {
   return found == by_id_.end() || found->first != cgroup.inode ? nullptr : &sums_[found->second];
 }
 
-Result<std::vector<ListedProcess>> MemcgScan::processes_in(CgroupId cgroup) {
+Result<std::vector<ListedProcess>> MemcgScan::processes_in(CgroupId cgroup, CgroupVersion version) {
   const MonotonicTime began = SystemClock().now();
   if (!list_pause_.over(began)) {
     return Error{EBUSY, "BPF pass over processes: the last ones failed"};
@@ -289,6 +289,7 @@ Result<std::vector<ListedProcess>> MemcgScan::processes_in(CgroupId cgroup) {
   if (loaded_->runs_left <= kRunsKept) return Error{EBUSY, "BPF pass over processes: no run left"};
   auto& bss = *loaded_->skeleton->bss;
   bss.list_of = cgroup.inode;
+  bss.find_apart = version == CgroupVersion::v1 ? 1 : 0;
   const auto passed = pass_once();
   if (passed.ok()) {
     list_pause_.succeeded();
@@ -306,7 +307,7 @@ Result<std::vector<ListedProcess>> MemcgScan::processes_in(CgroupId cgroup) {
   std::vector<ListedProcess> found;
   found.reserve(bss.listed_count);
   for (const abi_listed& each : std::span(loaded_->listed, bss.listed_count)) {
-    found.push_back({each.pid, each.start_ns / tick_ns, each.threads});
+    found.push_back({each.pid, each.start_ns / tick_ns, each.apart != 0});
   }
   // A process that moves between cgroups meanwhile is met twice.
   std::ranges::sort(found, {}, &ListedProcess::pid);

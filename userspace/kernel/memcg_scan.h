@@ -25,6 +25,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "bpf/abi/memcg.h"
+#include "kernel/cgroup_tree.h"
 #include "kernel/failure_pause.h"
 #include "kernel/kernel_types.h"
 #include "model/ids.h"
@@ -54,7 +55,7 @@ struct MemcgUsage {
 struct ListedProcess {
   pid_t pid = 0;
   std::uint64_t start_ticks = 0;  // as in /proc/PID/stat
-  std::uint32_t threads = 0;      // that live, and the leader if it has exited
+  bool apart = false;  // a thread is in another memory cgroup (only on cgroup v1), or may be
 };
 
 // Adds up the records of a pass, which are in pre-order. EPROTO: their levels are not those of a
@@ -85,8 +86,8 @@ class MemcgScan {
   // whose leader has exited counts while one of its threads lives. What find() returns stays.
   // ENOENT: there is no such cgroup. EAGAIN: they changed meanwhile, or are more than a pass can
   // read. EOVERFLOW: more than ABI_LISTED_MAX. EBUSY: not tried, as others failed shortly before,
-  // or renew() has not been called for long.
-  Result<std::vector<ListedProcess>> processes_in(CgroupId cgroup);
+  // or renew() has not been called for long. `version`: of the memory hierarchy.
+  Result<std::vector<ListedProcess>> processes_in(CgroupId cgroup, CgroupVersion version);
   // What serves ABI_MEMCG_RUNS passes is opened again, if it has served three quarters of them. For
   // times when nothing is urgent.
   void renew();

@@ -66,7 +66,9 @@ TEST_F(FirstBlowTest, EndsAllThatAreListedTwice) {
   const MonotonicTime before = clock_.now();
   const FirstBlow blow = strike(all_, all_);
   ASSERT_TRUE(blow.at);
-  EXPECT_GE(*blow.at, before);
+  EXPECT_GE(blow.opened, before);
+  EXPECT_GE(*blow.at, blow.opened);
+  EXPECT_FALSE(blow.failure);
   EXPECT_EQ(blow.reached.size(), 3U);
   EXPECT_TRUE(blow.all_may_end);
   EXPECT_EQ(blow.present.size(), 3U);
@@ -81,6 +83,15 @@ TEST_F(FirstBlowTest, SignalsNoKnownProcessAgain) {
   EXPECT_EQ(blow.reached.size(), 2U);
   EXPECT_EQ(blow.present.size(), 3U);
   EXPECT_FALSE(children_[1].ended());
+}
+
+TEST_F(FirstBlowTest, IgnoresAllButTheOnlyOne) {
+  const FirstBlow blow = strike_first(ProcessLister([&](CgroupId) { return Result<Listed>(all_); }),
+                                      CgroupId{7}, never_kill_, clock_, {}, all_[1].pid);
+  EXPECT_EQ(blow.reached.size(), 1U);
+  EXPECT_EQ(blow.present, std::vector<pid_t>{all_[1].pid});
+  EXPECT_TRUE(was_killed(1));
+  EXPECT_FALSE(children_[0].ended() || children_[2].ended());
 }
 
 TEST_F(FirstBlowTest, SparesOneThatHasLeftTheCgroup) {

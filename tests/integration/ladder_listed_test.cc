@@ -25,12 +25,15 @@ class LadderListed : public testing::Test {
       return;
     }
     scan_ = std::move(*scan);
-    run_.ladder().list_processes_by(actuators::ProcessLister([this](CgroupId cgroup) {
+    run_.ladder().list_processes_by(lister());
+  }
+  actuators::ProcessLister lister() {
+    return actuators::ProcessLister([this](CgroupId cgroup) {
       auto listed = scan_->processes_in(cgroup, run_.tree().version());
       if (listed.ok()) ++lists_;
       if (listed.ok() && missed_) miss(*listed);
       return listed;
-    }));
+    });
   }
   void SetUp() override {
     if (!scan_) GTEST_SKIP() << "not applicable: " << refused_ << "; runs in the guests";
@@ -68,6 +71,8 @@ TEST_F(LadderListed, EndsTheVictimAndNothingElse) {
   EXPECT_GE(outcome.freed, mib(60)) << describe(outcome);
   EXPECT_EQ(outcome.processes, 2U) << describe(outcome);
   EXPECT_EQ(attempt_on(outcome, Rung::pidfds)->processes, 2U) << describe(outcome);
+  EXPECT_LE(attempt_on(outcome, Rung::pidfds)->at, *outcome.signalled);
+  EXPECT_EQ(attempt_on(outcome, Rung::sigkill)->at, *outcome.signalled);
   EXPECT_GE(lists_, 3) << "two before the first signal, and those of the sweep";
   EXPECT_FALSE(hog.alive() || below.alive());
   EXPECT_TRUE(bystander.alive());
@@ -97,6 +102,7 @@ TEST_F(LadderListed, NothingOfAHeldCgroupIsOpened) {
   EXPECT_EQ(outcome.processes, 100U) << describe(outcome);
   EXPECT_GE(outcome.freed, mib(60)) << describe(outcome);
   EXPECT_FALSE(attempt_on(outcome, Rung::verify)->failure) << describe(outcome);
+  EXPECT_LE(attempt_on(outcome, Rung::verify)->at, *outcome.signalled);
   for (const Hog& hog : hogs) EXPECT_FALSE(hog.alive());
 }
 
@@ -177,6 +183,22 @@ TEST_F(LadderListed, ACgroupThatWasMadeAgainIsSpared) {
   EXPECT_EQ(outcome.state, KillState::failed) << describe(outcome);
   EXPECT_FALSE(outcome.signalled) << describe(outcome);
   EXPECT_TRUE(hog.alive());
+}
+
+// Its victim is the cgroup of the agent, which cgroup.kill would end too.
+TEST_F(LadderListed, TheWarmUpEndsItsOwnChildOnly) {
+  const auto path = scratch_.child("agent");
+  const Hog neighbour(scratch_, path, mib(4));
+  Child agent([&] {
+    scratch_.add(path, ::getpid());
+    LadderRun own({.usable = kAllOfKilling});
+    own.ladder().list_processes_by(lister());
+    const bool warmed = own.ladder().warm_up().ok();
+    return warmed && lists_ >= 2 && own.ladder().take_outcomes().empty() ? 0 : 1;
+  });
+  ASSERT_TRUE(agent.wait_exit());
+  EXPECT_EQ(agent.reap(), 0);
+  EXPECT_TRUE(neighbour.alive());
 }
 
 TEST_F(LadderListed, ADryRunSignalsNothing) {

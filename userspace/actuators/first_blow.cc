@@ -4,10 +4,18 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace forestall::actuators {
 namespace {
+
+Result<std::vector<kernel::ListedProcess>> list(const ProcessLister& lister, CgroupId cgroup,
+                                                std::optional<pid_t> only) {
+  auto listed = TRY(lister.list(cgroup));
+  if (only) std::erase_if(listed, [&](const auto& each) { return each.pid != *only; });
+  return listed;
+}
 
 std::vector<kernel::ProcessRef> open_all(const std::vector<kernel::ListedProcess>& listed,
                                          std::span<const pid_t> known) {
@@ -36,17 +44,22 @@ bool may_be_signalled(const kernel::ProcessRef& process,
 }  // namespace
 
 FirstBlow strike_first(const ProcessLister& lister, CgroupId cgroup, const NeverKill& never_kill,
-                       const Clock& clock, std::span<const pid_t> known) {
+                       const Clock& clock, std::span<const pid_t> known,
+                       std::optional<pid_t> only) {
   FirstBlow blow;
-  const auto before = lister.list(cgroup);
+  const auto before = list(lister, cgroup, only);
   if (!before.ok()) return blow;
   std::vector<kernel::ProcessRef> opened = open_all(*before, known);
   if (opened.empty()) return blow;
-  const auto listed = lister.list(cgroup);
+  const auto listed = list(lister, cgroup, only);
   if (!listed.ok()) return blow;
+  blow.opened = clock.now();
   for (kernel::ProcessRef& process : opened) {
     if (!may_be_signalled(process, *listed, lister, never_kill)) continue;
-    if (!process.send_signal(SIGKILL).ok()) continue;
+    if (auto sent = process.send_signal(SIGKILL); !sent.ok()) {
+      if (!blow.failure && sent.error().code != ESRCH) blow.failure = std::move(sent).error();
+      continue;
+    }
     if (!blow.at) blow.at = clock.now();
     blow.reached.push_back(std::move(process));
   }

@@ -19,7 +19,9 @@ namespace forestall::actuators {
 
 struct FirstBlow {
   std::vector<kernel::ProcessRef> reached;  // signalled
+  MonotonicTime opened;                     // when they were, and listed again
   std::optional<MonotonicTime> at;          // of the first signal; nullopt: none was signalled
+  std::optional<Error> failure;             // why the first other one could not be signalled
   std::vector<pid_t> present;               // on the second list, sorted
   bool all_may_end = true;                  // none of `present` must be spared
 };
@@ -28,9 +30,11 @@ struct FirstBlow {
 inline constexpr std::size_t kFirstBlowMax = 64;
 
 // A process that may be spared for a thread elsewhere (members.h) is left to the caller.
-// Those in `known` (sorted) are signalled already, and not again. REQUIRES: lister.exists().
+// Those in `known` (sorted) are signalled already, and not again. If `only` is given, all others
+// are ignored (the warm-up's child). REQUIRES: lister.exists().
 [[nodiscard]] FirstBlow strike_first(const ProcessLister& lister, CgroupId cgroup,
                                      const NeverKill& never_kill, const Clock& clock,
-                                     std::span<const pid_t> known = {});
+                                     std::span<const pid_t> known = {},
+                                     std::optional<pid_t> only = std::nullopt);
 
 }  // namespace forestall::actuators

@@ -169,9 +169,7 @@ bool Victim::open_processes() {
     return false;
   }
   // cgroup.kill kills every process, so it must not be used once one process was refused.
-  if (snapshot->refused == 0 && !only_) {
-    cgroup_kill_.select(dir_, snapshot->present, CgroupKill::Match::same, unlisted_);
-  }
+  if (snapshot->refused == 0) select_group(snapshot->present, CgroupKill::Match::same);
   if (processes_.empty() && !cgroup_kill_.selected()) {
     if (!pidfds.failure) {
       pidfds.failure = Error{ESRCH, "every process exited while its pidfd was opened"};
@@ -180,6 +178,11 @@ bool Victim::open_processes() {
     return false;
   }
   return true;
+}
+
+// The cgroup of a warm-up is that of the agent.
+void Victim::select_group(const std::vector<pid_t>& present, CgroupKill::Match wanted) {
+  if (!only_) cgroup_kill_.select(dir_, present, wanted, unlisted_);
 }
 
 void Victim::measure_before() {
@@ -218,9 +221,7 @@ void Victim::end_now() {
     if (processes_.alive() == 0 && settled_) return check();
     cgroup_kill_.deselect();
     const auto now = list_processes();
-    if (now.ok() && now->refused == 0 && !only_) {
-      cgroup_kill_.select(dir_, now->present, CgroupKill::Match::same, unlisted_);
-    }
+    if (now.ok() && now->refused == 0) select_group(now->present, CgroupKill::Match::same);
   }
   if (!signal_all()) return finish(KillState::failed);
   processes_.reap(0);

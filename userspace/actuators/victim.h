@@ -111,6 +111,8 @@ class Victim {
   [[nodiscard]] bool open_processes();
   std::size_t admit(ProcessSnapshot& snapshot);
   void measure_before();
+  // cgroup.kill may be used; `present`: all of its processes, none of which is refused.
+  void select_group(const std::vector<pid_t>& present, CgroupKill::Match wanted);
   // The signal.
   [[nodiscard]] bool request_exit(Duration grace);
   void end_now();

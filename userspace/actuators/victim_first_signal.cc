@@ -12,8 +12,8 @@ namespace forestall::actuators {
 // here: it leaves out what has started since (newer_processes.h).
 bool Victim::strike() {
   const bool usable = kill_.context.lister.exists() && kill_.usable(Feature::pidfd);
-  if (!usable || outcome_.victim.path == "/") return false;
-  if (only_ || signalled_by_other_ || earlier_) return false;
+  if (!usable || (outcome_.victim.path == "/" && !only_)) return false;
+  if (signalled_by_other_ || earlier_) return false;
   if (!strike_listed()) return false;
   outcome_.state = KillState::in_flight;
   follow_strike();
@@ -25,12 +25,19 @@ bool Victim::strike() {
 bool Victim::strike_listed() {
   const VictimContext& context = kill_.context;
   FirstBlow blow = strike_first(context.lister, outcome_.victim.cgroup, context.never_kill,
-                                context.clock, processes_.known());
+                                context.clock, processes_.known(), only_);
   if (!blow.at) return false;
   if (!outcome_.signalled) outcome_.signalled = blow.at;
   const auto count = static_cast<std::uint32_t>(blow.reached.size());
-  kill_.attempt(Rung::pidfds).processes += count;
-  kill_.attempt(Rung::sigkill).processes += count;
+  // By its id; the path of a cgroup that is not held is verified after the signal.
+  if (dir_) kill_.attempt(Rung::verify).at = blow.opened;
+  Attempt& pidfds = kill_.attempt(Rung::pidfds);
+  pidfds.at = blow.opened;
+  pidfds.processes += count;
+  Attempt& sigkill = kill_.attempt(Rung::sigkill);
+  sigkill.at = *blow.at;
+  sigkill.processes += count;
+  if (blow.failure) sigkill.failure = std::move(blow.failure);
   outcome_.processes += count;
   processes_.add_signalled(std::move(blow.reached));
   struck_ = std::move(blow.present);
@@ -42,6 +49,7 @@ bool Victim::strike_listed() {
 // renamed), processes are signalled by list at each check, and no memory counts as freed.
 void Victim::follow_strike() {
   const CgroupId cgroup = outcome_.victim.cgroup;
+  const bool held = dir_ != nullptr;
   if (auto opened = open_directory(); !opened.ok()) {
     kill_.attempt(Rung::verify).failure = std::move(opened).error();
     auto left = kill_.context.lister.list(cgroup);
@@ -54,7 +62,7 @@ void Victim::follow_strike() {
     watched_from_ = processes_.size();
     return;
   }
-  kill_.attempt(Rung::verify).failure.reset();
+  if (!held) kill_.attempt(Rung::verify).failure.reset();
   const Bytes ranked = outcome_.usage_before;
   measure_before();
   // Of what it held at the ranking a part may be free again; it may also have grown since.
@@ -95,7 +103,7 @@ bool Victim::kill_pinned() {
 void Victim::kill_group_at_once(const std::vector<pid_t>& present) {
   if (kill_.context.tree.hybrid() || signalled_by_other_) return;
   if (kill_.context.never_kill.has_any_of(present)) return;
-  cgroup_kill_.select(dir_, present, CgroupKill::Match::same, false);
+  select_group(present, CgroupKill::Match::same);
   cgroup_kill_.queue(0);
 }
 
@@ -127,7 +135,7 @@ void Victim::await_end() {
   outcome_.state = KillState::in_flight;
   if (pinned_) adopt_dying();
   processes_.reap(0);
-  cgroup_kill_.select(dir_, {}, CgroupKill::Match::same, unlisted_);
+  select_group({}, CgroupKill::Match::same);
   watch(0);
   exit_unseen_ = processes_.alive() == 0 && !cgroup_kill_.watched();
   add(*signalled_by_other_, outcome_);
@@ -157,7 +165,7 @@ void Victim::follow_up(const std::vector<pid_t>& present, bool some_are_spared) 
     removed_ = true;
     return;
   }
-  kill_.attempt(Rung::pidfds).failure = why_incomplete(*snapshot);
+  if (auto why = why_incomplete(*snapshot)) kill_.attempt(Rung::pidfds).failure = std::move(why);
   const std::size_t from = admit(*snapshot);
   if (from < processes_.size()) {
     watch(from);
@@ -173,7 +181,7 @@ void Victim::follow_up(const std::vector<pid_t>& present, bool some_are_spared) 
     std::vector<pid_t> own = present;
     own.insert(own.end(), snapshot->present.begin(), snapshot->present.end());
     std::ranges::sort(own);
-    cgroup_kill_.select(dir_, own, CgroupKill::Match::within, unlisted_);
+    select_group(own, CgroupKill::Match::within);
     cgroup_kill_.queue(unpinned_);
   }
   sweep();

@@ -174,7 +174,7 @@ TEST(ContainerPressureStages, AFastFillIsSeenWithinASecond) {
 // KEP, stage 1: only if a memory.high throttles; relaxing it helps nothing else.
 TEST(ContainerPressureStages, OnlyAThrottledContainerIsLifted) {
   PressedContainer at_max;
-  at_max.reading().high = std::nullopt;
+  at_max.reading().high = kNoLimit;
   EXPECT_EQ(at_max.actions(100, {0, 50, 0s}), "reclaim evict kill");
   PressedContainer lifted;
   lifted.reading().high = kContainerMax;
@@ -193,10 +193,21 @@ TEST(ContainerPressureStages, PressureOfALimitAboveIsOnlyReported) {
   EXPECT_EQ(container.step().cause, PressureCause::limit_above);
 }
 
+// A memory.high that cannot be read may be the limit that throttles.
+TEST(ContainerPressureStages, AnUnknownLimitIsNotALimitAbove) {
+  for (const auto limit : {&ContainerPressureReading::high, &ContainerPressureReading::max}) {
+    PressedContainer container;
+    container.reading().usage = mib(50);
+    container.reading().*limit = std::nullopt;
+    EXPECT_EQ(container.actions(100, {0, 0, 900ms}), "");
+    EXPECT_EQ(container.step().cause, PressureCause::unknown);
+  }
+}
+
 // What is reclaimed may be read again, which is pressure.
 TEST(ContainerPressureStages, ReclaimEndsAfterItsTime) {
   PressedContainer container(pressure_rule(stages_of({Stage::reclaim, Stage::lift})));
-  container.reading().high = std::nullopt;
+  container.reading().high = kNoLimit;
   int seconds = 0;
   for (int n = 0; n < 100; ++n) seconds += container.second({0, 50, 0s}).action == Stage::reclaim;
   EXPECT_EQ(seconds, 5);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -36,7 +37,10 @@ inline constexpr std::array kPressureStages{PressureStage::reclaim, PressureStag
 [[nodiscard]] std::string_view to_string(PressureStage stage);
 [[nodiscard]] std::optional<PressureStage> parse_pressure_stage(std::string_view text);
 
-// Counters since the cgroup was created. Nullopt: cannot be read.
+// A limit of "max".
+inline constexpr Bytes kNoLimit{std::numeric_limits<std::int64_t>::max()};
+
+// Counters since the cgroup was created. Nullopt: unknown.
 struct ContainerPressureReading {
   CgroupId cgroup;
   MonotonicTime at;
@@ -44,8 +48,8 @@ struct ContainerPressureReading {
   std::optional<std::uint64_t> max_events = std::nullopt;
   std::optional<Duration> some_stall = std::nullopt;
   std::optional<Bytes> usage = std::nullopt;
-  std::optional<Bytes> high = std::nullopt;  // memory.high; nullopt: "max" as well
-  std::optional<Bytes> max = std::nullopt;   // memory.max; nullopt: "max" as well
+  std::optional<Bytes> high = std::nullopt;  // memory.high, or kNoLimit
+  std::optional<Bytes> max = std::nullopt;   // memory.max, or kNoLimit
 
   friend bool operator==(const ContainerPressureReading&,
                          const ContainerPressureReading&) = default;

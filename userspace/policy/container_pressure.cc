@@ -124,11 +124,13 @@ PressureCause cause_of(const ContainerPressureReading& reading, const PressureVa
                         has_events(values, PressureSignal::max) ||
                         is_near_limit(reading.usage, least(reading.high, reading.max));
   if (at_limit) return PressureCause::own_limit;
-  return reading.usage ? PressureCause::limit_above : PressureCause::unknown;
+  const bool is_below_limits = reading.usage && reading.high && reading.max;
+  return is_below_limits ? PressureCause::limit_above : PressureCause::unknown;
 }
 
 bool is_throttled(const ContainerPressureReading& reading, const PressureValues& values) {
-  if (!reading.high || (reading.max && *reading.high >= *reading.max)) return false;
+  if (!reading.high || *reading.high == kNoLimit) return false;
+  if (reading.max && *reading.high >= *reading.max) return false;
   return has_events(values, PressureSignal::high) || is_near_limit(reading.usage, reading.high);
 }
 

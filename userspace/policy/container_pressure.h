@@ -2,9 +2,9 @@
 // The response to memory pressure of single containers (KEP-5986), in stages.
 //
 // A value is what happened in the last 10 s, divided by 10 s: the events of memory.events.local per
-// second, and the part of the time in which tasks waited for memory. That is what kubelet's loop of
-// 10 s and the kernel's avg10 measure. Less than 10 s after the first reading it is too small,
-// never too large.
+// second, and the part of the time in which tasks waited for memory. That is similar to what
+// kubelet's loop of 10 s and the kernel's avg10, which decays, measure. Less than 10 s after the
+// first reading it is too small, never too large.
 //
 // A container is under pressure while one value is above its threshold. Then the stages that are
 // allowed follow each other: reclaim, lift (of memory.high), evict, kill. Each is held for its

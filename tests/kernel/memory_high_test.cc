@@ -66,6 +66,31 @@ class MemoryHighFile : public ::testing::Test {
   SettingRecords records_{run_ / "memory-high"};
 };
 
+TEST_F(MemoryHighFile, IsRaisedAndGivesBackTheOriginal) {
+  const auto cgroup = tree_.open("/a");
+  ASSERT_TRUE(cgroup);
+  auto held = MemoryHigh::open(*cgroup, records_);
+  ASSERT_TRUE(held) << held.error().text();
+  for (const Bytes lower : {Bytes{20480000}, Bytes{40960000}, Bytes{40960001}}) {
+    EXPECT_EQ(held->raise(lower).error().code, EPERM) << "in whole pages";
+  }
+  EXPECT_FALSE(recorded());
+  ASSERT_TRUE(held->raise(Bytes{81920001}));
+  EXPECT_EQ(high(), "81920000");
+  EXPECT_TRUE(recorded());
+  ASSERT_TRUE(held->restore());
+  EXPECT_EQ(high(), "40960000");
+  EXPECT_FALSE(recorded());
+}
+
+TEST_F(MemoryHighFile, ARaisedValueOfAKilledAgentIsRestored) {
+  leave(to_string(AmountRecord{Bytes{40960000}, Bytes{40960000}, Bytes{81920000}, std::nullopt}));
+  files_.write("a/memory.high", "81920000");
+  EXPECT_EQ(restore().size(), 1U);
+  EXPECT_EQ(high(), "40960000");
+  EXPECT_FALSE(recorded());
+}
+
 TEST_F(MemoryHighFile, GivesBackTheOriginal) {
   const auto cgroup = tree_.open("/a");
   ASSERT_TRUE(cgroup);

@@ -13,8 +13,16 @@
 #include "kernel/memory_files.h"
 #include "kernel/process_ref.h"
 #include "kernel/setting_leftovers.h"
+#include "kernel/write_deadline.h"
 
 namespace forestall::kernel {
+namespace {
+
+// How long the kernel may reclaim in this thread for an original below usage. The processes of the
+// cgroup reclaim the rest with their next allocations.
+constexpr Duration kUndoTime = std::chrono::milliseconds(50);
+
+}  // namespace
 
 std::string to_string(const AmountRecord& record) {
   auto text = fmt::format("{} {} {}", amount_text(record.original), amount_text(record.old_value),
@@ -79,6 +87,7 @@ Result<void> write_amount(int fd, const std::optional<Bytes>& amount, std::strin
 Result<void> undo_amount(int fd, const AmountRecord& record, std::string_view name) {
   const auto now = TRY(read_amount(fd, name));
   if (now != record.old_value && now != record.new_value) return {};
+  const WriteDeadline deadline(kUndoTime);
   return write_amount(fd, record.original, name);
 }
 

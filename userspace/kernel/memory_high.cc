@@ -9,6 +9,14 @@
 #include "kernel/process_ref.h"
 
 namespace forestall::kernel {
+namespace {
+
+Bytes in_pages(Bytes value) {
+  const Bytes page{::sysconf(_SC_PAGESIZE)};
+  return {value.count / page.count * page.count};
+}
+
+}  // namespace
 
 MemoryHigh::MemoryHigh(const SettingRecords& records, const CgroupDir& cgroup, UniqueFd file,
                        std::optional<Bytes> original, ProcessId self)
@@ -54,9 +62,18 @@ Result<void> MemoryHigh::check_is(const std::optional<Bytes>& expected) const {
 }
 
 Result<void> MemoryHigh::set(Bytes value) {
-  const Bytes page{::sysconf(_SC_PAGESIZE)};
-  const Bytes rounded{value.count / page.count * page.count};
+  const Bytes rounded = in_pages(value);
   if (original_ && *original_ <= rounded) return Error{EPERM, fmt::format("raise {}", name_)};
+  return write(rounded);
+}
+
+Result<void> MemoryHigh::raise(Bytes value) {
+  const Bytes rounded = in_pages(value);
+  if (!original_ || *original_ >= rounded) return Error{EPERM, fmt::format("lower {}", name_)};
+  return write(rounded);
+}
+
+Result<void> MemoryHigh::write(Bytes rounded) {
   const auto before = ours_ ? ours_ : original_;
   TRY(check_is(before));
   TRY(record(before, rounded));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets memory.high of one cgroup temporarily and always restores it.
+// Sets memory.high of one cgroup temporarily, below or above its original, and always restores it.
 //
 // The destructor restores it. SIGKILL runs no destructor, so before the first write the original is
 // recorded (kernel/amount_setting.h). The next start reads the records (restore_leftovers) and
@@ -39,8 +39,11 @@ class MemoryHigh {
   // another running process has a record. Other errors: the record could not be written. REQUIRES:
   // usage is below `value`; otherwise the kernel reclaims in this thread before the write returns.
   [[nodiscard]] Result<void> set(Bytes value);
-  // Writes the original back and deletes the record. Does nothing if nothing was set, if the cgroup
-  // was removed, or if another process has changed the file.
+  // The same, but only above the original. EPERM: the original is not lower, or "max".
+  [[nodiscard]] Result<void> raise(Bytes value);
+  // Writes the original back and deletes the record. With one below usage the kernel reclaims in
+  // this thread for 50 ms at most. Does nothing if nothing was set, if the cgroup was removed, or
+  // if another process has changed the file.
   [[nodiscard]] Result<void> restore();
 
  private:
@@ -48,6 +51,7 @@ class MemoryHigh {
              std::optional<Bytes> original, ProcessId self);
   // EBUSY: the file has another value.
   [[nodiscard]] Result<void> check_is(const std::optional<Bytes>& expected) const;
+  [[nodiscard]] Result<void> write(Bytes rounded);
   [[nodiscard]] Result<void> record(const std::optional<Bytes>& before, Bytes value) const;
 
   const SettingRecords* records_;

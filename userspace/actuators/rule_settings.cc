@@ -1,60 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actuators/rule_settings.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "actuators/event_wait.h"
+#include "actuators/reclaim_write.h"
 #include "base/blocked_signals.h"
 #include "base/start_thread.h"
-#include "kernel/memory_files.h"
+#include "kernel/amount_setting.h"
 #include "kernel/scheduling.h"
 
 namespace forestall::actuators {
 namespace {
 
-constexpr Bytes kPiece = RuleSettingsWriter::kStep;
 // Results beyond this number are dropped, the newest ones: the loop takes them at each evaluation.
 constexpr std::size_t kResultsMax = 256;
 // A proactive reclaim that waits longer than this for an undo is void.
 constexpr Duration kPieceTimeMax = std::chrono::seconds(2);
 
-Result<Bytes> usage_of(const kernel::CgroupDir& cgroup) {
-  const auto text = TRY(cgroup.read("memory.current"));
-  const auto usage = TRY(kernel::parse_amount(text));
-  if (!usage) return error(cgroup.path() + "/memory.current has no number");
-  return *usage;
-}
-
 // One piece; false: it is over.
 Result<bool> write_piece(const kernel::CgroupTree& tree, RuleReclaim& left, Bytes& reclaimed) {
   const auto cgroup = TRY(tree.open(left.path));
   if (cgroup.id() != left.cgroup) return Error{ENODEV, left.path + " was removed"};
-  const UniqueFd file = TRY(cgroup.open_file("memory.reclaim", O_WRONLY | O_NONBLOCK));
-  const auto before = usage_of(cgroup);
-  Bytes piece = std::min(left.amount, kPiece);
+  Bytes piece = std::min(left.amount, kReclaimWriteMax);
   if (left.proactive) {
     // Usage may have fallen since the decision.
-    piece = std::min(piece, TRY(before) - left.leave);
+    piece = std::min(piece, TRY(kernel::read_usage(cgroup)) - left.leave);
   }
   if (piece <= Bytes{0}) return false;
-  const std::string text = std::to_string(piece.count);
-  if (::write(file.get(), text.data(), text.size()) < 0) {
-    if (errno != EAGAIN) return errno_error("write", left.path + "/memory.reclaim");
-    // Less could be reclaimed than the piece, so the rest is not tried either.
-    const auto after = usage_of(cgroup);
-    if (before && after) reclaimed += std::clamp(*before - *after, Bytes{0}, piece);
-    return false;
-  }
-  reclaimed += piece;
+  const ReclaimWrite done = TRY(write_reclaim(cgroup, piece));
+  reclaimed += done.reclaimed;
+  if (done.fell_short) return false;  // so the rest is not tried either
   left.amount -= piece;
   return !left.proactive && left.amount > Bytes{0};  // one write for each decision
 }

@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <set>
-#include <string_view>
 
 #include "exports/amount_text.h"
 #include "exports/log_line.h"
-#include "kernel/amount_setting.h"
 #include "kernel/memory_files.h"
 #include "model/duration.h"
 #include "model/workload.h"
@@ -20,38 +18,15 @@ namespace {
 using actuators::MemoryReserve;
 using actuators::ReserveOutcome;
 
-// The least of memory.max and memory.high; nothing: it has neither.
-Result<std::optional<Bytes>> limit_of(const kernel::CgroupDir& cgroup) {
-  const auto max = TRY(kernel::read_amount(cgroup, "memory.max"));
-  const auto high = TRY(kernel::read_amount(cgroup, "memory.high"));
-  return max && high ? std::min(max, high) : std::max(max, high);
-}
-
-// What a cgroup has left below its limit; nothing: it has none. The kernel reclaims inactive file
-// pages before a charge fails, so a cgroup that is full of page cache has room.
-Result<std::optional<Bytes>> left_below_limit(const kernel::CgroupDir& cgroup) {
-  const auto limit = TRY(limit_of(cgroup));
-  if (!limit) return std::optional<Bytes>();
-  const Bytes usage = TRY(kernel::read_usage(cgroup));
-  const auto text = TRY(cgroup.read("memory.stat"));
-  const auto stat = TRY(kernel::parse_memory_stat(text));
-  if (!stat.inactive_file) return error(cgroup.path() + "/memory.stat has no inactive_file");
-  return std::optional(*limit - working_set(usage, *stat.inactive_file));
-}
-
-bool is_below(std::string_view path, std::string_view above) {
-  return path.starts_with(above) && path.substr(above.size()).starts_with('/');
-}
-
 }  // namespace
 
 Result<std::unique_ptr<MemoryHighController>> MemoryHighController::create(
     const kernel::CgroupTree& tree, const kernel::SettingRecords& records, exports::Log& log,
     const std::string& proc) {
   auto reader = TRY(sources::ThrottleReader::create(tree));
-  auto node = TRY(sources::NodeReader::open(tree, proc));
+  auto headroom = TRY(LiftHeadroom::open(tree, proc));
   return std::unique_ptr<MemoryHighController>(
-      new MemoryHighController(tree, records, log, std::move(reader), std::move(node)));
+      new MemoryHighController(tree, records, log, std::move(reader), std::move(headroom)));
 }
 
 void MemoryHighController::apply(const std::vector<MemoryReserve>& wanted, const LiftRule& rule,
@@ -193,7 +168,9 @@ bool MemoryHighController::lift(Throttled& throttled, Duration stalled) {
 
 Result<Bytes> MemoryHighController::raise(const Throttled& throttled, Bytes from,
                                           Duration stalled) {
-  const auto room = TRY(room_of(throttled));
+  const auto grants = grants_of_lifts();
+  const auto room = TRY(
+      headroom_.of_cgroup(throttled.wanted.path, throttled.wanted.cgroup, rule_.reserve, grants));
   const auto high = policy::lifted_high(room, from);
   if (!high) {
     return error("the node or a cgroup above it has no headroom for it: " +
@@ -208,51 +185,16 @@ Result<Bytes> MemoryHighController::raise(const Throttled& throttled, Bytes from
   return writer_.lifted(cgroup).value_or(*high);
 }
 
-Result<policy::LiftRoom> MemoryHighController::room_of(const Throttled& throttled) {
-  const auto cgroup = TRY(tree_.open(throttled.wanted.path));
-  const Bytes usage = TRY(kernel::read_usage(cgroup));
-  const auto max = TRY(kernel::read_amount(cgroup, "memory.max"));
-  Bytes headroom = TRY(headroom_of_node());
-  if (const auto above = TRY(headroom_above(throttled.wanted.path))) {
-    headroom = std::min(headroom, *above);
-  }
-  return policy::LiftRoom{usage, max, headroom};
-}
-
-Result<Bytes> MemoryHighController::headroom_of_node() {
-  if (!rule_.reserve) return error("the memory of the node is unknown");
-  std::vector<SourceNote> problems;
-  const NodeSample node = node_.read(buffer_, problems);
-  const auto free = policy::lift_headroom(node, *rule_.reserve);
-  if (!free && !problems.empty()) return error(problems[0].subject + ": " + problems[0].problem);
-  if (!free) return error("the available memory of the node is unknown");
-  return *free - granted_below("");
-}
-
-Result<std::optional<Bytes>> MemoryHighController::headroom_above(std::string_view path) const {
-  std::optional<Bytes> least;
-  for (auto end = path.rfind('/'); end != std::string_view::npos && end > 0;
-       end = path.rfind('/')) {
-    path = path.substr(0, end);
-    const auto cgroup = TRY(tree_.open(path));
-    const auto left = TRY(left_below_limit(cgroup));
-    if (!left) continue;
-    const Bytes free = *left - granted_below(path);
-    least = std::min(least.value_or(free), free);
-  }
-  return least;
-}
-
-Bytes MemoryHighController::granted_below(std::string_view path) const {
-  Bytes granted;
+std::vector<LiftGrant> MemoryHighController::grants_of_lifts() const {
+  std::vector<LiftGrant> grants;
   for (const auto& [cgroup, each] : throttled_) {
     const auto lifted = writer_.lifted(cgroup);
-    if (!lifted || !is_below(each.wanted.path, path)) continue;
+    if (!lifted) continue;
     // With an unknown usage the whole lift counts.
     const Bytes used = each.state.last ? each.state.last->usage : each.wanted.value;
-    granted += std::max(*lifted - used, Bytes{});
+    grants.push_back({each.wanted.path, std::max(*lifted - used, Bytes{})});
   }
-  return granted;
+  return grants;
 }
 
 std::optional<ReserveOutcome> MemoryHighController::outcome(CgroupId cgroup) const {

@@ -11,18 +11,17 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "actuators/memory_high_writer.h"
+#include "agent/lift_headroom.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "exports/log.h"
 #include "kernel/cgroup_tree.h"
 #include "kernel/setting_records.h"
 #include "policy/throttle_lift.h"
-#include "sources/node_reader.h"
 #include "sources/throttle_reader.h"
 
 namespace forestall::agent {
@@ -73,11 +72,10 @@ class MemoryHighController {
 
   MemoryHighController(const kernel::CgroupTree& tree, const kernel::SettingRecords& records,
                        exports::Log& log, std::unique_ptr<sources::ThrottleReader> reader,
-                       sources::NodeReader node)
-      : tree_(tree),
-        log_(log),
+                       LiftHeadroom headroom)
+      : log_(log),
         reader_(std::move(reader)),
-        node_(std::move(node)),
+        headroom_(std::move(headroom)),
         writer_(tree, records) {}
   void take_events(MonotonicTime now);
   [[nodiscard]] bool take_reading(Throttled& throttled, MonotonicTime now);
@@ -86,23 +84,16 @@ class MemoryHighController {
   static void restart(Throttled& throttled);
   [[nodiscard]] bool lift(Throttled& throttled, Duration stalled);
   [[nodiscard]] Result<Bytes> raise(const Throttled& throttled, Bytes from, Duration stalled);
-  [[nodiscard]] Result<policy::LiftRoom> room_of(const Throttled& throttled);
-  [[nodiscard]] Result<Bytes> headroom_of_node();
-  // The least of the cgroups above; nothing: none of them has a limit.
-  [[nodiscard]] Result<std::optional<Bytes>> headroom_above(std::string_view path) const;
-  // What lifts have granted to cgroups below it and these have not used yet. Empty: the node.
-  [[nodiscard]] Bytes granted_below(std::string_view path) const;
+  [[nodiscard]] std::vector<LiftGrant> grants_of_lifts() const;
 
-  const kernel::CgroupTree& tree_;
   exports::Log& log_;
   const std::unique_ptr<sources::ThrottleReader> reader_;
-  const sources::NodeReader node_;
+  LiftHeadroom headroom_;
   actuators::MemoryHighWriter writer_;
   LiftRule rule_{};
   std::map<CgroupId, Throttled> throttled_;
   std::map<CgroupId, actuators::ReserveOutcome> unwatched_;  // they get no memory.high
   std::uint64_t lifts_ = 0;
-  std::string buffer_;
 };
 
 }  // namespace forestall::agent

@@ -286,12 +286,13 @@ TEST(ContainerPressureStages, AValueThatIsNeverKnownKeepsNoTimeAndNoLift) {
     for (int n = 0; n < 60; ++n) container.second(kQuiet);
   }
   container.scene().lifted_from = kContainerHigh;
-  container.reading().usage = mib(100);
+  container.scene().working_set = mib(100);
   for (int n = 0; n < 30; ++n) container.second(kQuiet);
   EXPECT_TRUE(container.step().restore);
   PressedContainer blind;  // all of them
   blind.reading() = {CgroupId{7}, MonotonicTime(1h), {}, {}, {}, mib(100), {}, {}};
   blind.scene().lifted_from = kContainerHigh;
+  blind.scene().working_set = mib(100);
   for (int n = 0; n < 300; ++n) EXPECT_FALSE(blind.second(kQuiet).restore);
 }
 
@@ -383,11 +384,13 @@ TEST(ContainerPressureLift, IsTakenBackAfterTheCalmTime) {
   container.seconds_until(Stage::lift, kStorm);
   container.reading().high = kContainerMax;
   container.scene().lifted_from = kContainerHigh;
-  for (int n = 0; n < 40; ++n) EXPECT_FALSE(container.second(kQuiet).restore) << "still above";
-  container.reading().usage = mib(151);
+  for (int n = 0; n < 40; ++n) EXPECT_FALSE(container.second(kQuiet).restore) << "unknown";
+  container.scene().working_set = kContainerMax;
+  EXPECT_FALSE(container.second(kQuiet).restore) << "still above";
+  container.scene().working_set = mib(151);
   EXPECT_FALSE(container.second(kQuiet).restore) << "a sixteenth below is near";
-  container.reading().usage = mib(149);
-  EXPECT_TRUE(container.second(kQuiet).restore);
+  container.scene().working_set = mib(149);
+  EXPECT_TRUE(container.second(kQuiet).restore) << "page cache does not count";
   container.missing(kQuiet);
   for (int n = 0; n < 30; ++n) EXPECT_FALSE(container.second(kQuiet).restore) << "begins anew";
   EXPECT_TRUE(container.second(kQuiet).restore);

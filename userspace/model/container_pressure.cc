@@ -33,6 +33,7 @@ std::optional<PressureStage> parse_pressure_stage(std::string_view text) {
 
 std::string_view to_string(PressureCause cause) {
   switch (cause) {
+    case PressureCause::none: return "none";
     case PressureCause::unknown: return "unknown";
     case PressureCause::own_limit: return "own-limit";
     case PressureCause::limit_above: return "limit-above";

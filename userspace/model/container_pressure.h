@@ -3,12 +3,15 @@
 // came of it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -57,12 +60,16 @@ struct ContainerPressureReading {
 
 // Where the memory is short.
 enum class PressureCause : std::uint8_t {
+  none,  // it is not under pressure; its memory.high is lifted
   unknown,
   own_limit,    // at memory.high or memory.max of the container
   limit_above,  // the node is calm, and so is the container's own limit
   node,         // thresholds of the node decide
 };
-// "unknown", "own-limit", "limit-above", "node".
+inline constexpr std::array kPressureCauses{PressureCause::none, PressureCause::unknown,
+                                            PressureCause::own_limit, PressureCause::limit_above,
+                                            PressureCause::node};
+// "none", "unknown", "own-limit", "limit-above", "node".
 [[nodiscard]] std::string_view to_string(PressureCause cause);
 
 // A set of stages.
@@ -90,6 +97,51 @@ struct ContainerPressureRule {
   Duration calm_time{0};
 
   friend bool operator==(const ContainerPressureRule&, const ContainerPressureRule&) = default;
+};
+
+struct ContainerPressureConfig {
+  ContainerPressureRule rule;
+  bool enforces = false;             // else the response is only reported
+  std::vector<std::string> cgroups;  // absolute paths, apart from containers of pods
+
+  [[nodiscard]] bool is_on() const {
+    return std::ranges::any_of(rule.thresholds, [](const auto& each) { return each.has_value(); });
+  }
+  [[nodiscard]] bool lifts() const {
+    return is_on() && enforces && rule.stages.contains(PressureStage::lift);
+  }
+  friend bool operator==(const ContainerPressureConfig&, const ContainerPressureConfig&) = default;
+};
+
+// A container, or a cgroup that the configuration names, under pressure or with a lift.
+struct PressedCgroup {
+  std::string subject;  // namespace/pod/container, or the path
+  std::string path;
+  PressureStage stage = PressureStage::none;
+  PressureCause cause = PressureCause::unknown;
+  PressureValues values;
+  Duration over_for{0};
+  std::optional<Bytes> lifted_from = std::nullopt;  // memory.high before a lift
+  std::string result = {};                          // what came of the stage
+
+  friend bool operator==(const PressedCgroup&, const PressedCgroup&) = default;
+};
+
+struct ContainerPressureReport {
+  bool enforces = false;
+  std::string problem = {};  // why nothing is watched
+  std::vector<PressedCgroup> pressed = {};
+  std::uint64_t watched = 0;
+  std::uint64_t not_watched = 0;  // beyond the limit, or unreadable
+  std::uint64_t exempt = 0;       // containers of Guaranteed and static pods
+  std::uint64_t unknown_pods = 0;
+  // Since the start.
+  std::array<std::uint64_t, kPressureStages.size()> begun{};  // stages, in their order
+  Bytes reclaimed{};
+  std::uint64_t lifts = 0;
+  std::uint64_t restores = 0;
+
+  friend bool operator==(const ContainerPressureReport&, const ContainerPressureReport&) = default;
 };
 
 }  // namespace forestall

@@ -239,7 +239,7 @@ void calm_down(const ContainerPressureRule& rule, const ContainerPressureReading
   begin_anew(state);
   state.calm_for += take_time(state.calm_at, reading.at);
   const auto& before = scene.lifted_from;
-  out.restore = before && reading.usage && !is_near_limit(reading.usage, before) &&
+  out.restore = before && scene.working_set && !is_near_limit(scene.working_set, before) &&
                 state.calm_for >= rule.calm_time;
 }
 

@@ -64,6 +64,8 @@ struct PressureScene {
   PressureStages impossible;
   // The memory.high before a lift; nothing: it is not lifted.
   std::optional<Bytes> lifted_from;
+  // Usage without inactive file pages, which the kernel reclaims first; needed to take back a lift.
+  std::optional<Bytes> working_set = std::nullopt;
 };
 
 struct PressureExcess {

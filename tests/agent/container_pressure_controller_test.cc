@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is done with containers under pressure, on a node of files. Plain files have no events, so
+// each container is read once a second.
+#include "agent/container_pressure_controller.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/small_node.h"
+
+namespace forestall::agent {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// A plain file keeps the tail of a longer text, unlike a control file: all values have 8 digits.
+constexpr Bytes kPodHigh{20'000'768};
+constexpr Bytes kPodMax{50'003'968};
+constexpr MonotonicTime kPressureStart(1h);
+
+ContainerPressureConfig pressure_of_files() {
+  ContainerPressureConfig config;
+  config.rule.thresholds = {10.0, 20.0, std::nullopt};
+  config.enforces = true;
+  config.rule.stages.insert(PressureStage::reclaim);
+  config.rule.stages.insert(PressureStage::lift);
+  config.rule.reclaim_time = 5s;
+  config.rule.lift_time = 10s;
+  config.rule.calm_time = 20s;
+  return config;
+}
+
+class ContainerPressureFiles : public ::testing::Test {
+ protected:
+  ContainerPressureFiles() {
+    auto found = kernel::CgroupTree::discover(files_ / "cgroup");
+    EXPECT_TRUE(found) << found.error().text();
+    tree_ = std::move(found).value();
+    for (const std::string path : {"/p/a", "/p/b"}) {
+      set(path, "memory.high", kPodHigh);
+      set(path, "memory.max", kPodMax);
+      set_usage(path, kPodHigh, Bytes{});
+      files_.write("cgroup" + path + "/memory.reclaim", "");
+      files_.write("cgroup" + path + "/memory.pressure",
+                   "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+                   "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+      set_events(path, 0);
+    }
+    set("/p", "memory.current", Bytes{50'000'000});
+    files_.write("cgroup/p/memory.stat", "anon 1\ninactive_file 0\n");
+    files_.write("cgroup/p/memory.max", "max\n");
+    files_.write("cgroup/p/memory.high", "max\n");
+    set_available(Bytes{99'999'744});
+    auto made = ContainerPressureController::create(tree_, records_, log_, {}, files_ / "proc");
+    EXPECT_TRUE(made) << made.error().text();
+    controller_ = std::move(made).value();
+  }
+  void set(const std::string& path, const char* file, Bytes value) const {
+    files_.write("cgroup" + path + "/" + file, std::to_string(value.count));
+  }
+  void set_usage(const std::string& path, Bytes usage, Bytes inactive_file) const {
+    set(path, "memory.current", usage);
+    files_.write("cgroup" + path + "/memory.stat",
+                 fmt::format("anon 1\ninactive_file {}\n", inactive_file.count));
+  }
+  void set_available(Bytes available) const {
+    files_.write("proc/meminfo", fmt::format("MemTotal: 1000000 kB\nMemAvailable: {} kB\n",
+                                             available.count / 1024));
+  }
+  void set_events(const std::string& path, int high) const {
+    files_.write("cgroup" + path + "/memory.events.local",
+                 fmt::format("low 0\nhigh {}\nmax 0\noom 0\noom_kill 0\n", high));
+  }
+  [[nodiscard]] PressureTarget target(const std::string& path, QosClass qos) const {
+    return {"ns/pod" + path, path, *tree_.id_at(path), "/p", qos, 0};
+  }
+  void apply(const ContainerPressureConfig& config = pressure_of_files()) {
+    PressureTargets targets;
+    targets.watched = {target("/p/a", QosClass::burstable), target("/p/b", QosClass::best_effort)};
+    targets.exempt = 3;
+    targets.reserve = Bytes{};
+    controller_->apply(config, std::move(targets), now());
+    static_cast<void>(controller_->advance(now()));
+  }
+  [[nodiscard]] MonotonicTime now() const { return kPressureStart + second_ * 1s; }
+  // So many seconds more, in each of which these had 50 "high" events.
+  void press(int seconds, const std::vector<std::string>& paths) {
+    for (int n = 0; n < seconds; ++n) {
+      ++second_;
+      for (const std::string& each : paths) set_events(each, events_ += 50);
+      do {
+        static_cast<void>(controller_->advance(now()));
+      } while (controller_->next_due() == MonotonicTime{});
+    }
+  }
+  [[nodiscard]] Bytes high(const std::string& path) const {
+    return {std::stoll(test::read_text(files_ / ("cgroup" + path + "/memory.high")))};
+  }
+  [[nodiscard]] std::string reclaim(const std::string& path) const {
+    return test::read_text(files_ / ("cgroup" + path + "/memory.reclaim"));
+  }
+
+  test::SmallNode files_{"/p", "/p/a", "/p/b"};
+  kernel::CgroupTree tree_;
+  test::TempTree run_;
+  kernel::SettingRecords records_{run_ / "memory-high"};
+  exports::Log log_{exports::Log::Stream::standard_error, true, exports::LogLevel::error};
+  std::unique_ptr<ContainerPressureController> controller_;
+  int second_ = 0;
+  int events_ = 0;
+};
+
+TEST_F(ContainerPressureFiles, ReclaimsThenLiftsAndRestores) {
+  apply();
+  press(3, {"/p/a"});
+  EXPECT_EQ(reclaim("/p/a"), "1250048") << "a sixteenth of usage";
+  EXPECT_EQ(reclaim("/p/b"), "") << "it is calm";
+  EXPECT_EQ(high("/p/a"), kPodHigh);
+  press(5, {"/p/a"});
+  EXPECT_EQ(high("/p/a"), kPodMax);
+  auto report = controller_->report();
+  ASSERT_EQ(report.pressed.size(), 1U);
+  EXPECT_EQ(report.pressed[0].subject, "ns/pod/p/a");
+  EXPECT_EQ(report.pressed[0].stage, PressureStage::lift);
+  EXPECT_EQ(report.pressed[0].cause, PressureCause::own_limit);
+  EXPECT_EQ(report.pressed[0].lifted_from, kPodHigh);
+  EXPECT_THAT(report.pressed[0].result, HasSubstr("memory.high lifted to"));
+  EXPECT_EQ(report.lifts, 1U);
+  EXPECT_EQ(report.exempt, 3U);
+  press(40, {});
+  EXPECT_EQ(high("/p/a"), kPodMax) << "its working set is at the value before";
+  EXPECT_EQ(controller_->report().pressed.at(0).cause, PressureCause::none);
+  set_usage("/p/a", kPodMax, Bytes{40'001'536});  // full of page cache
+  press(1, {});
+  EXPECT_EQ(high("/p/a"), kPodHigh);
+  EXPECT_EQ(controller_->report().restores, 1U);
+  EXPECT_THAT(controller_->report().pressed, IsEmpty());
+}
+
+TEST_F(ContainerPressureFiles, IsNotLiftedWithoutHeadroomForAllOfIt) {
+  set_available(Bytes{29'999'104});  // the container may use 30,003,200 more
+  apply();
+  press(10, {"/p/a"});
+  EXPECT_EQ(high("/p/a"), kPodHigh);
+  ASSERT_EQ(controller_->report().pressed.size(), 1U);
+  EXPECT_THAT(controller_->report().pressed[0].result, HasSubstr("too little headroom"));
+  set_available(Bytes{31'000'576});
+  press(1, {"/p/a"});
+  EXPECT_EQ(high("/p/a"), kPodMax) << "it is tried again";
+}
+
+TEST_F(ContainerPressureFiles, TwoLiftsShareTheHeadroom) {
+  set_available(Bytes{40'000'512});
+  apply();
+  press(10, {"/p/a", "/p/b"});
+  EXPECT_TRUE((high("/p/a") == kPodMax) != (high("/p/b") == kPodMax));
+  EXPECT_EQ(controller_->report().lifts, 1U);
+}
+
+TEST_F(ContainerPressureFiles, AShortNodeIsLeftToItsThresholds) {
+  set_available(Bytes{0});
+  apply();
+  press(30, {"/p/a"});
+  EXPECT_EQ(reclaim("/p/a"), "");
+  EXPECT_EQ(high("/p/a"), kPodHigh);
+  ASSERT_EQ(controller_->report().pressed.size(), 1U);
+  EXPECT_EQ(controller_->report().pressed[0].cause, PressureCause::node);
+  EXPECT_THAT(controller_->report().begun, ElementsAre(0, 0, 0, 0));
+}
+
+TEST_F(ContainerPressureFiles, ObservingChangesNothingAndReportsTheStages) {
+  ContainerPressureConfig config = pressure_of_files();
+  config.enforces = false;
+  apply(config);
+  press(30, {"/p/a"});
+  EXPECT_EQ(reclaim("/p/a"), "");
+  EXPECT_EQ(high("/p/a"), kPodHigh);
+  ASSERT_EQ(controller_->report().pressed.size(), 1U);
+  EXPECT_EQ(controller_->report().pressed[0].stage, PressureStage::lift);
+  EXPECT_EQ(controller_->report().pressed[0].result, "observed only");
+  EXPECT_THAT(controller_->report().begun, ElementsAre(1, 1, 0, 0));
+}
+
+TEST_F(ContainerPressureFiles, WithoutAReserveTheNodeIsUnknownAndNothingIsDone) {
+  PressureTargets targets;
+  targets.watched = {target("/p/a", QosClass::burstable)};
+  controller_->apply(pressure_of_files(), std::move(targets), now());
+  press(30, {"/p/a"});
+  EXPECT_EQ(reclaim("/p/a"), "");
+  EXPECT_EQ(high("/p/a"), kPodHigh);
+  ASSERT_EQ(controller_->report().pressed.size(), 1U);
+  EXPECT_EQ(controller_->report().pressed[0].cause, PressureCause::unknown);
+}
+
+// A reading that fails once must not pass for a container without limits, or a calm one.
+TEST_F(ContainerPressureFiles, AnUnreadableLimitStopsTheTime) {
+  apply();
+  press(4, {"/p/a"});
+  files_.write("cgroup/p/a/memory.high", "no number");
+  press(10, {"/p/a"});
+  EXPECT_EQ(test::read_text(files_ / "cgroup/p/a/memory.high"), "no number");
+  set("/p/a", "memory.high", kPodHigh);
+  press(5, {"/p/a"});
+  EXPECT_EQ(high("/p/a"), kPodHigh) << "the time begins anew";
+  press(5, {"/p/a"});
+  EXPECT_EQ(high("/p/a"), kPodMax);
+}
+
+TEST_F(ContainerPressureFiles, OfAPodWithUnknownFactsTheLiftStays) {
+  apply();
+  press(10, {"/p/a"});
+  ASSERT_EQ(high("/p/a"), kPodMax);
+  PressureTargets unknown;
+  unknown.reserve = Bytes{};
+  unknown.unknown_pods = {"/p"};
+  controller_->apply(pressure_of_files(), std::move(unknown), now());
+  EXPECT_EQ(high("/p/a"), kPodMax);
+  EXPECT_EQ(controller_->report().watched, 2U);
+  EXPECT_EQ(controller_->report().unknown_pods, 1U);
+}
+
+TEST_F(ContainerPressureFiles, ALiftOutlivesAnotherThreshold) {
+  apply();
+  press(10, {"/p/a"});
+  ASSERT_EQ(high("/p/a"), kPodMax);
+  ContainerPressureConfig config = pressure_of_files();
+  config.rule.thresholds[0] = 11.0;
+  apply(config);
+  EXPECT_EQ(high("/p/a"), kPodMax);
+  config.enforces = false;
+  apply(config);
+  EXPECT_EQ(high("/p/a"), kPodHigh) << "it is only observed now";
+}
+
+// Another process, for example the kubelet, may set a value of its own meanwhile.
+TEST_F(ContainerPressureFiles, AValueOfAnotherProcessStays) {
+  apply();
+  press(10, {"/p/a"});
+  ASSERT_EQ(high("/p/a"), kPodMax);
+  set("/p/a", "memory.high", Bytes{30'003'200});
+  set_usage("/p/a", Bytes{10'002'432}, Bytes{});
+  press(1, {});
+  ASSERT_EQ(controller_->report().pressed.size(), 1U);
+  EXPECT_THAT(controller_->report().pressed[0].result, HasSubstr("another process"));
+  press(40, {});
+  EXPECT_EQ(high("/p/a"), Bytes{30'003'200});
+  EXPECT_EQ(controller_->report().restores, 0U);
+}
+
+TEST_F(ContainerPressureFiles, ALiftEndsWithItsConfigurationAndWithItsTarget) {
+  apply();
+  press(10, {"/p/a", "/p/b"});
+  ASSERT_EQ(high("/p/a"), kPodMax);
+  ASSERT_EQ(high("/p/b"), kPodMax);
+  PressureTargets one;
+  one.reserve = Bytes{};
+  one.watched = {target("/p/b", QosClass::best_effort)};
+  controller_->apply(pressure_of_files(), std::move(one), now());
+  EXPECT_EQ(high("/p/a"), kPodHigh);
+  EXPECT_EQ(high("/p/b"), kPodMax);
+  controller_->apply({}, {}, now());
+  EXPECT_EQ(high("/p/b"), kPodHigh);
+}
+
+TEST_F(ContainerPressureFiles, AKernelWithoutReclaimGoesOnToTheLift) {
+  std::filesystem::remove(files_ / "cgroup/p/a/memory.reclaim");
+  apply();
+  press(10, {"/p/a"});
+  EXPECT_EQ(high("/p/a"), kPodMax);
+}
+
+}  // namespace
+}  // namespace forestall::agent

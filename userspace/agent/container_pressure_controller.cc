@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/container_pressure_controller.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+
+#include "actuators/reclaim_write.h"
+#include "exports/amount_text.h"
+#include "exports/log_line.h"
+#include "kernel/amount_setting.h"
+#include "kernel/memory_files.h"
+#include "kernel/write_deadline.h"
+#include "model/workload.h"
+#include "sources/watched_cgroups.h"
+
+namespace forestall::agent {
+namespace {
+
+// Of usage, in one write.
+constexpr std::int64_t kReclaimShare = 16;
+constexpr const char* kObserved = "observed only";
+
+// A watched cgroup has three descriptors; kills and workloads need most of them.
+std::size_t watched_max() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const auto files = static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 20));
+  return std::min(files / 12, ContainerPressureController::kWatchedMax);
+}
+
+void choose_fairly(std::vector<PressureTarget>& targets) {
+  const std::size_t most = watched_max();
+  if (targets.size() <= most) return;
+  std::vector<sources::MatchedCgroup> matched;
+  for (const PressureTarget& each : targets) {
+    matched.push_back({each.path, each.share, each.cgroup.inode});
+  }
+  const auto chosen = sources::fair_choice(std::move(matched), most);
+  std::erase_if(targets, [&](const PressureTarget& each) {
+    return !std::ranges::binary_search(chosen, each.path);
+  });
+}
+
+Result<kernel::CgroupDir> open_target(const kernel::CgroupTree& tree,
+                                      const PressureTarget& target) {
+  auto cgroup = TRY(tree.open(target.path));
+  if (cgroup.id() != target.cgroup) return Error{ENODEV, target.path + " was removed"};
+  return cgroup;
+}
+
+Result<Bytes> working_set_of(const kernel::CgroupTree& tree, const PressureTarget& target) {
+  const auto cgroup = TRY(open_target(tree, target));
+  const Bytes usage = TRY(kernel::read_usage(cgroup));
+  const auto text = TRY(cgroup.read("memory.stat"));
+  const auto stat = TRY(kernel::parse_memory_stat(text));
+  if (!stat.inactive_file) return error(target.path + "/memory.stat has no inactive_file");
+  return working_set(usage, *stat.inactive_file);
+}
+
+Result<actuators::ReclaimWrite> reclaim_from(const kernel::CgroupTree& tree,
+                                             const PressureTarget& target) {
+  const auto cgroup = TRY(open_target(tree, target));
+  const Bytes usage = TRY(kernel::read_usage(cgroup));
+  const Bytes amount = std::min(Bytes{usage.count / kReclaimShare}, actuators::kReclaimWriteMax);
+  if (amount <= Bytes{0}) return actuators::ReclaimWrite{{}, true};
+  const kernel::WriteDeadline deadline(ContainerPressureController::kReclaimTimeMax);
+  return actuators::write_reclaim(cgroup, amount);
+}
+
+std::size_t place_of(PressureStage stage) {
+  return static_cast<std::size_t>(stage) - 1;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ContainerPressureController>> ContainerPressureController::create(
+    const kernel::CgroupTree& tree, const kernel::SettingRecords& records, exports::Log& log,
+    const std::vector<int>& others, const std::string& proc) {
+  auto reader = TRY(sources::ContainerPressureReader::create(tree, others));
+  auto headroom = TRY(LiftHeadroom::open(tree, proc));
+  return std::unique_ptr<ContainerPressureController>(
+      new ContainerPressureController(tree, records, log, std::move(headroom), std::move(reader)));
+}
+
+void ContainerPressureController::apply(const ContainerPressureConfig& config,
+                                        PressureTargets targets, MonotonicTime now) {
+  const bool is_new = config != config_;
+  config_ = config;
+  reserve_ = targets.reserve;
+  counts_.exempt = targets.exempt;
+  counts_.unknown_pods = targets.unknown_pods.size();
+  const std::size_t wanted = targets.watched.size();
+  choose_fairly(targets.watched);
+  std::set<CgroupId> kept;
+  for (const PressureTarget& each : targets.watched) kept.insert(each.cgroup);
+  for (auto each = watched_.begin(); each != watched_.end();) {
+    Watched& watched = each->second;
+    const bool stays =
+        kept.contains(each->first) || targets.unknown_pods.contains(watched.target.share);
+    if (!stays || !config_.lifts()) take_back(watched);
+    // A trigger has the threshold of its configuration.
+    if (stays && (!is_new || watch_anew(watched, now))) {
+      ++each;
+      continue;
+    }
+    take_back(watched);
+    reader_->forget(each->first);
+    each = watched_.erase(each);
+  }
+  for (PressureTarget& each : targets.watched) watch(std::move(each), now);
+  const auto watched =
+      std::ranges::count_if(kept, [&](CgroupId each) { return watched_.contains(each); });
+  counts_.not_watched = wanted - static_cast<std::size_t>(watched);
+}
+
+void ContainerPressureController::watch(PressureTarget target, MonotonicTime now) {
+  const CgroupId cgroup = target.cgroup;
+  if (const auto found = watched_.find(cgroup); found != watched_.end()) {
+    found->second.target = std::move(target);
+    return;
+  }
+  Watched& watched = watched_.emplace(cgroup, Watched{std::move(target)}).first->second;
+  if (!watch_anew(watched, now)) watched_.erase(cgroup);
+}
+
+bool ContainerPressureController::watch_anew(Watched& watched, MonotonicTime now) {
+  const PressureTarget& target = watched.target;
+  const auto& psi = config_.rule.thresholds[static_cast<std::size_t>(PressureSignal::psi)];
+  reader_->forget(target.cgroup);
+  if (!reader_->watch(target.cgroup, target.path, psi)) return false;
+  watched.state = {};
+  watched.armed.reset();
+  watched.last = {};
+  watched.next_reading = now;
+  return true;
+}
+
+bool ContainerPressureController::advance(MonotonicTime now) {
+  node_short_.reset();
+  const auto due = next_due();
+  if (!woken_.empty() || (due && *due <= now)) {
+    if (const auto free = headroom_.of_node(reserve_)) node_short_ = *free <= Bytes{0};
+  }
+  for (const CgroupId each : std::exchange(woken_, {})) {
+    if (const auto found = watched_.find(each); found != watched_.end()) begin(found->second, now);
+  }
+  Wanted wanted;
+  const bool changed = take_readings(now, wanted);
+  if (config_.enforces) {
+    for (Watched* each : wanted[place_of(PressureStage::lift)]) lift(*each);
+    queue_reclaims(wanted[place_of(PressureStage::reclaim)]);
+  }
+  const bool reclaimed = reclaim_next();
+  for (auto& [cgroup, each] : watched_) {
+    if (std::exchange(each.has_news, false)) log_stage(each);
+  }
+  return reclaimed || changed;
+}
+
+bool ContainerPressureController::take_readings(MonotonicTime now, Wanted& wanted) {
+  bool changed = false;
+  for (auto& [cgroup, each] : watched_) {
+    if (!each.next_reading || now < *each.next_reading) continue;
+    each.next_reading = now + kReadEvery;
+    changed = take_reading(each, now) || changed;
+    if (each.last.action != PressureStage::none)
+      wanted[place_of(each.last.action)].push_back(&each);
+  }
+  for (auto& stage : wanted) {
+    std::ranges::sort(stage, std::less(), [](const Watched* each) {
+      const PressureTarget& target = each->target;
+      return policy::PressureOrder{target.qos, target.priority, each->last.worst->ratio(),
+                                   target.path};
+    });
+  }
+  return changed;
+}
+
+// Until the event nothing had happened since it was armed, except stalls below the trigger's
+// threshold.
+void ContainerPressureController::begin(Watched& watched, MonotonicTime now) {
+  if (watched.next_reading) return;  // it is read already
+  watched.next_reading = now;
+  const auto fresh = reader_->read(watched.target.cgroup, now);
+  auto baseline = std::exchange(watched.armed, std::nullopt);
+  if (!baseline || !fresh) return;
+  baseline->at = now - Duration{1};
+  baseline->some_stall = fresh->some_stall;
+  watched.state = {};
+  watched.state.readings.push_back(*baseline);
+}
+
+void ContainerPressureController::wait_for_event(Watched& watched, MonotonicTime now) {
+  const CgroupId cgroup = watched.target.cgroup;
+  // Events that are not seen must be read.
+  if (!reader_->without_trigger(cgroup).empty()) return;
+  const auto reading = reader_->read(cgroup, now);
+  if (!reading || !reader_->arm(cgroup)) return;
+  watched.armed = *reading;
+  watched.state = {};
+  watched.next_reading.reset();
+}
+
+policy::PressureScene ContainerPressureController::scene_of(Watched& watched) {
+  policy::PressureScene scene{node_short_, watched.impossible,
+                              lifter_.original(watched.target.cgroup)};
+  if (watched.is_lifted && !scene.lifted_from) {
+    watched.is_lifted = false;
+    watched.is_taken = true;
+    watched.result = "another process has written memory.high since";
+  }
+  if (watched.is_taken) scene.impossible.insert(PressureStage::lift);
+  if (scene.lifted_from) scene.working_set = working_set_of(tree_, watched.target).optional();
+  return scene;
+}
+
+// Whether it is, or was, under pressure.
+bool ContainerPressureController::take_reading(Watched& watched, MonotonicTime now) {
+  const auto reading = reader_->read(watched.target.cgroup, now);
+  if (!reading && kernel::is_removed(reading.error())) {
+    watched.next_reading.reset();  // the next targets do not have it
+    watched.last = {};
+    return true;
+  }
+  const PressureStage before = watched.state.stage;
+  const bool was_pressed = watched.last.worst.has_value();
+  const auto scene = scene_of(watched);
+  watched.last =
+      policy::step_container_pressure(config_.rule, watched.state, reading.optional(), scene);
+  watched.state = watched.last.next;
+  if (watched.last.restore) take_back(watched);
+  note_stage(watched, before);
+  const bool is_pressed = watched.last.worst.has_value();
+  if (!is_pressed && reading) {
+    watched.result.clear();
+    watched.is_taken = false;
+    if (policy::is_idle(config_.rule, watched.state, scene)) wait_for_event(watched, now);
+  }
+  return was_pressed || is_pressed || watched.last.restore;
+}
+
+void ContainerPressureController::note_stage(Watched& watched, PressureStage before) {
+  const PressureStage stage = watched.state.stage;
+  if (stage <= before) return;
+  watched.result = config_.enforces ? "" : kObserved;
+  ++counts_.begun[place_of(stage)];
+  watched.has_news = true;
+}
+
+// A lift that fails is tried again at each reading of the stage, and logged once.
+void ContainerPressureController::lift(Watched& watched) {
+  if (lifter_.original(watched.target.cgroup)) return;
+  const auto lifted = lift_fully(watched.target);
+  const std::string before = watched.result;
+  if (lifted) {
+    ++counts_.lifts;
+    watched.is_lifted = true;
+    watched.result = "memory.high lifted to " + exports::amount_text(lifted->count);
+  } else {
+    watched.result = "memory.high not lifted: " + lifted.error().text();
+  }
+  if (before.empty() || lifted) watched.has_news = true;
+}
+
+Result<Bytes> ContainerPressureController::lift_fully(const PressureTarget& target) {
+  std::vector<LiftGrant> grants;
+  lifter_.for_each([&](CgroupId, const std::string& path, Bytes high) {
+    const auto cgroup = tree_.open(path);
+    const auto usage = cgroup ? kernel::read_usage(*cgroup) : cgroup.error();
+    // With an unknown usage the whole lift counts.
+    grants.push_back({path, std::max(high - (usage ? *usage : Bytes{}), Bytes{})});
+  });
+  const auto room = TRY(headroom_.of_cgroup(target.path, target.cgroup, reserve_, grants));
+  if (!room.max) return error("it has no memory.max");
+  const auto full = policy::full_lift(room);
+  if (!full) {
+    return error("the node or a cgroup above it has too little headroom for it: " +
+                 exports::amount_text(room.headroom.count));
+  }
+  return lifter_.lift(target.path, target.cgroup, *full);
+}
+
+// Does nothing if it is not lifted. What fails is tried again at the next reading.
+void ContainerPressureController::take_back(Watched& watched) {
+  if (!lifter_.original(watched.target.cgroup)) return;
+  exports::LogLine line("container-pressure-restored");
+  line.field("cgroup", watched.target.path).field("subject", watched.target.subject);
+  const auto done = lifter_.restore(watched.target.cgroup);
+  std::string problem = done ? std::string() : done.error().text();
+  if (done) {
+    ++counts_.restores;
+    watched.is_lifted = false;
+  } else {
+    line.field("problem", problem);
+  }
+  const bool is_known = !done && problem == watched.restore_problem;
+  watched.restore_problem = std::move(problem);
+  if (!is_known) log_.write(done ? exports::LogLevel::info : exports::LogLevel::warning, line);
+}
+
+// Those that wait since an earlier round come first.
+void ContainerPressureController::queue_reclaims(const std::vector<Watched*>& wanted) {
+  for (Watched* each : wanted) {
+    if (std::exchange(each->is_queued, true)) continue;
+    reclaims_.push_back(each->target.cgroup);
+  }
+}
+
+bool ContainerPressureController::reclaim_next() {
+  while (!reclaims_.empty()) {
+    const auto found = watched_.find(reclaims_.front());
+    reclaims_.pop_front();
+    if (found == watched_.end()) continue;
+    found->second.is_queued = false;
+    // It may be calm by now, or its last reading is missing.
+    if (found->second.last.action != PressureStage::reclaim || !config_.enforces) continue;
+    reclaim(found->second);
+    return true;
+  }
+  return false;
+}
+
+void ContainerPressureController::reclaim(Watched& watched) {
+  const auto written = reclaim_from(tree_, watched.target);
+  if (written) {
+    counts_.reclaimed += written->reclaimed;
+    watched.result = exports::amount_text(written->reclaimed.count) + " reclaimed";
+    return;
+  }
+  const int code = written.error().code;
+  // Each later stage is still reached.
+  if (code == ENOENT || code == EOPNOTSUPP) watched.impossible.insert(PressureStage::reclaim);
+  watched.result = "nothing reclaimed: " + written.error().text();
+}
+
+void ContainerPressureController::log_stage(const Watched& watched) const {
+  exports::LogLine line("container-pressure");
+  line.field("cgroup", watched.target.path)
+      .field("subject", watched.target.subject)
+      .field("stage", to_string(watched.state.stage))
+      .field("cause", to_string(watched.last.cause))
+      .field("pressed_us", watched.state.over_for);
+  if (const auto& worst = watched.last.worst) {
+    line.field("signal", to_string(worst->signal))
+        .field("value", fmt::format("{:.1f}", worst->value))
+        .field("threshold", fmt::format("{}", worst->threshold));
+  }
+  if (!watched.result.empty()) line.field("result", watched.result);
+  const bool is_first = watched.state.stage == PressureStage::reclaim;
+  log_.write(is_first ? exports::LogLevel::info : exports::LogLevel::warning, line);
+}
+
+void ContainerPressureController::wait(std::optional<MonotonicTime> due) {
+  std::ranges::copy(reader_->wait(due), std::back_inserter(woken_));
+}
+
+std::optional<MonotonicTime> ContainerPressureController::next_due() const {
+  if (!reclaims_.empty()) return MonotonicTime{};
+  std::optional<MonotonicTime> due;
+  for (const auto& [cgroup, each] : watched_) {
+    if (each.next_reading) due = std::min(due.value_or(*each.next_reading), *each.next_reading);
+  }
+  return due;
+}
+
+ContainerPressureReport ContainerPressureController::report() {
+  ContainerPressureReport report = counts_;
+  report.enforces = config_.enforces;
+  report.watched = watched_.size();
+  for (const auto& [cgroup, each] : watched_) {
+    const auto lifted_from = lifter_.original(cgroup);
+    if (!each.last.worst && !lifted_from) continue;
+    const PressureCause cause = each.last.worst ? each.last.cause : PressureCause::none;
+    report.pressed.push_back({each.target.subject, each.target.path, each.state.stage, cause,
+                              each.last.values, each.state.over_for, lifted_from, each.result});
+  }
+  return report;
+}
+
+}  // namespace forestall::agent

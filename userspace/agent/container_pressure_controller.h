@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// The response to memory pressure of single containers: waits for it
+// (sources/container_pressure_reader.h), decides (policy/container_pressure.h), reclaims from them,
+// lifts their memory.high and takes the lift back.
+//
+// A container is read once a second while it has events, else not at all. It only ever acts on the
+// container whose own files show the pressure. At most kWatchedMax are watched, the oldest ones of
+// each pod first.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actuators/memory_high_lifter.h"
+#include "agent/lift_headroom.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "exports/log.h"
+#include "kernel/cgroup_tree.h"
+#include "kernel/setting_records.h"
+#include "model/container_pressure.h"
+#include "model/pod.h"
+#include "policy/container_pressure.h"
+#include "sources/container_pressure_reader.h"
+
+namespace forestall::agent {
+
+// A cgroup that may be acted on.
+struct PressureTarget {
+  std::string subject;
+  std::string path;
+  CgroupId cgroup;
+  std::string share;            // path of the pod's cgroup
+  std::optional<QosClass> qos;  // nothing: the configuration names it
+  std::optional<std::int32_t> priority;
+};
+
+struct PressureTargets {
+  std::vector<PressureTarget> watched;
+  // Paths of pods whose facts are unknown: what is watched of them stays watched.
+  std::set<std::string> unknown_pods;
+  std::uint64_t exempt = 0;
+  // What a lift leaves to the node. Nothing: unknown, and the node is neither short nor calm.
+  std::optional<Bytes> reserve;
+};
+
+// Thread rule: one thread at a time. The destructor takes back every lift.
+class ContainerPressureController {
+ public:
+  // Between two readings of a container with events.
+  static constexpr Duration kReadEvery = std::chrono::seconds(1);
+  // How long the kernel may reclaim in this thread for one write. Within it no container is read.
+  static constexpr Duration kReclaimTimeMax = std::chrono::milliseconds(500);
+  static constexpr std::size_t kWatchedMax = 512;
+
+  // REQUIRES: cgroup v2. The references outlive it. wait() also ends when one of `others` is
+  // readable.
+  static Result<std::unique_ptr<ContainerPressureController>> create(
+      const kernel::CgroupTree& tree, const kernel::SettingRecords& records, exports::Log& log,
+      const std::vector<int>& others, const std::string& proc = "/proc");
+
+  // From now on exactly these are watched. Lifts of others are taken back, and all of them if the
+  // configuration does not lift.
+  void apply(const ContainerPressureConfig& config, PressureTargets targets, MonotonicTime now);
+  // What is due; at most one write to memory.reclaim. Whether the report has changed.
+  bool advance(MonotonicTime now);
+  // Until something is to be done, at latest until `due`.
+  void wait(std::optional<MonotonicTime> due);
+  [[nodiscard]] std::optional<MonotonicTime> next_due() const;
+  [[nodiscard]] ContainerPressureReport report();
+
+ private:
+  struct Watched {
+    PressureTarget target;
+    policy::ContainerPressureState state = {};
+    std::optional<ContainerPressureReading> armed = {};  // of the last arming
+    std::optional<MonotonicTime> next_reading = {};      // nothing: with the next event
+    PressureStages impossible = {};
+    policy::ContainerPressureStep last = {};
+    std::string result = {};
+    std::string restore_problem = {};  // logged once
+    bool is_queued = false;            // for reclaim
+    bool is_lifted = false;
+    // Another process has written its memory.high during the lift. It stays until the pressure
+    // ends.
+    bool is_taken = false;
+    bool has_news = false;  // to be logged
+  };
+  // What is to be done after one round of readings, in the order of the response.
+  using Wanted = std::array<std::vector<Watched*>, kPressureStages.size()>;
+
+  ContainerPressureController(const kernel::CgroupTree& tree, const kernel::SettingRecords& records,
+                              exports::Log& log, LiftHeadroom headroom,
+                              std::unique_ptr<sources::ContainerPressureReader> reader)
+      : tree_(tree),
+        log_(log),
+        reader_(std::move(reader)),
+        headroom_(std::move(headroom)),
+        lifter_(tree, records) {}
+  void watch(PressureTarget target, MonotonicTime now);
+  [[nodiscard]] bool watch_anew(Watched& watched, MonotonicTime now);
+  void begin(Watched& watched, MonotonicTime now);
+  void wait_for_event(Watched& watched, MonotonicTime now);
+  [[nodiscard]] policy::PressureScene scene_of(Watched& watched);
+  [[nodiscard]] bool take_reading(Watched& watched, MonotonicTime now);
+  [[nodiscard]] bool take_readings(MonotonicTime now, Wanted& wanted);
+  void note_stage(Watched& watched, PressureStage before);
+  void lift(Watched& watched);
+  [[nodiscard]] Result<Bytes> lift_fully(const PressureTarget& target);
+  void take_back(Watched& watched);
+  void queue_reclaims(const std::vector<Watched*>& wanted);
+  [[nodiscard]] bool reclaim_next();
+  void reclaim(Watched& watched);
+  void log_stage(const Watched& watched) const;
+
+  const kernel::CgroupTree& tree_;
+  exports::Log& log_;
+  const std::unique_ptr<sources::ContainerPressureReader> reader_;
+  LiftHeadroom headroom_;
+  actuators::MemoryHighLifter lifter_;
+  ContainerPressureConfig config_;
+  std::optional<Bytes> reserve_;
+  std::map<CgroupId, Watched> watched_;
+  std::vector<CgroupId> woken_;
+  std::deque<CgroupId> reclaims_;
+  std::optional<bool> node_short_;  // of this advance()
+  ContainerPressureReport counts_;
+};
+
+}  // namespace forestall::agent

@@ -24,6 +24,22 @@ MemoryQosConfig random_memory_qos(Dice& dice) {
   return qos;
 }
 
+ContainerPressureConfig random_container_pressure(Dice& dice) {
+  ContainerPressureConfig pressure;
+  for (auto& threshold : pressure.rule.thresholds) threshold = dice.maybe([&] { return 0.5; });
+  for (const PressureStage each : kPressureStages) {
+    if (dice.coin()) pressure.rule.stages.insert(each);
+  }
+  pressure.rule.grace = Duration(dice.integer());
+  pressure.rule.reclaim_time = Duration(dice.integer());
+  pressure.rule.lift_time = Duration(dice.integer());
+  pressure.rule.evict_time = Duration(dice.integer());
+  pressure.rule.calm_time = Duration(dice.integer());
+  pressure.enforces = dice.coin();
+  pressure.cgroups = dice.some([&] { return dice.text(); });
+  return pressure;
+}
+
 Config random_config(Dice& dice) {
   Config config;
   config.dry_run = dice.coin();
@@ -59,6 +75,7 @@ Config random_config(Dice& dice) {
     config.rules = std::move(rules);
   }
   if (dice.coin()) config.memory_qos = random_memory_qos(dice);
+  if (dice.coin()) config.container_pressure = random_container_pressure(dice);
   const auto texts = [&] { return dice.some([&] { return dice.text(); }); };
   config.pod_annotations = {texts(), texts(), texts()};
   if (auto hooks = dice.some([&] { return random_hook(dice); }); !hooks.empty()) {

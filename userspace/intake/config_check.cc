@@ -9,6 +9,7 @@
 #include "intake/amounts.h"
 #include "intake/cgroup_glob.h"
 #include "intake/compat_check.h"
+#include "intake/container_pressure_section.h"
 #include "intake/memory_qos_section.h"
 #include "intake/own_settings.h"
 #include "intake/own_thresholds.h"
@@ -356,6 +357,20 @@ KubeletSettings shared_settings(const ReadConfig& own) {
   take(file.has_cgroup_driver(), file.cgroup_driver(), "cgroupDriver", out.cgroup_driver);
   take(file.pods().has_cgroup_root(), file.pods().cgroup_root(), "pods.cgroupRoot",
        out.cgroup_root);
+  const v1::ContainerPressure& pressure = file.container_pressure();
+  const auto take_threshold = [&](bool given, const std::string& text, const char* path,
+                                  std::optional<Written<NumberText>>& member) {
+    take_value(given, text, path, own, member);
+  };
+  take_threshold(
+      pressure.has_memory_high_eviction_threshold(), pressure.memory_high_eviction_threshold(),
+      "containerPressure.memoryHighEvictionThreshold", out.memory_high_eviction_threshold);
+  take_threshold(pressure.has_memory_max_eviction_threshold(),
+                 pressure.memory_max_eviction_threshold(),
+                 "containerPressure.memoryMaxEvictionThreshold", out.memory_max_eviction_threshold);
+  take_threshold(pressure.has_memory_psi_eviction_threshold(),
+                 pressure.memory_psi_eviction_threshold(),
+                 "containerPressure.memoryPSIEvictionThreshold", out.memory_psi_eviction_threshold);
   const auto& enforced = file.enforce_node_allocatable();
   take(own.places.has("enforceNodeAllocatable"),
        std::vector<std::string>(enforced.begin(), enforced.end()), "enforceNodeAllocatable",
@@ -393,6 +408,7 @@ CheckedConfig check_config(const ReadConfig& own, const KubeletSettings& setting
   check_pod_list_max_age(file, config, report);
   check_recording(file, config, report);
   check_memory_qos(file, config, report);
+  config.container_pressure = check_container_pressure(file, settings, report, findings);
   config.pod_annotations = check_pod_annotations(file, report);
   checked.managed_oom = check_managed_oom(file, report);
   checked.rulesets = check_rulesets(file, report);

@@ -192,6 +192,16 @@ class SettingsReader {
     return false;
   }
 
+  bool value(const text::YamlNode& node, const std::string& key, NumberText& out) {
+    if (node.kind == text::YamlNode::Kind::null) return false;
+    if (node.kind == text::YamlNode::Kind::scalar && type_of(node) == JsonType::number) {
+      out.text = node.text;
+      return true;
+    }
+    error(node.at, "'" + key + "' must be a number" + found(node));
+    return false;
+  }
+
   bool value(const text::YamlNode& node, const std::string& key, bool& out) {
     if (node.kind == text::YamlNode::Kind::null) return false;
     if (node.kind == text::YamlNode::Kind::scalar && type_of(node) == JsonType::truth) {

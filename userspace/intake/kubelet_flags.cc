@@ -113,6 +113,7 @@ class FlagReader {
 
   void read(const std::vector<std::string>& given, std::string& out) { out = given.back(); }
   void read(const std::vector<std::string>& given, DurationText& out) { out.text = given.back(); }
+  void read(const std::vector<std::string>& given, NumberText& out) { out.text = given.back(); }
 
   void read(const std::vector<std::string>& given, bool& out) {
     for (const std::string& text : given) {

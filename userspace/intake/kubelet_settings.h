@@ -34,6 +34,11 @@ struct DurationText {
   std::string text;
 };
 
+// An unparsed number.
+struct NumberText {
+  std::string text;
+};
+
 // A setting without a value was not given; an empty map or list was given.
 struct KubeletSettings {
   std::optional<Written<WrittenPairs>> eviction_hard;
@@ -53,6 +58,10 @@ struct KubeletSettings {
   std::optional<Written<std::string>> pod_logs_dir;
   std::optional<Written<std::string>> container_runtime_endpoint;
   std::optional<Written<std::string>> image_service_endpoint;
+  // KEP-5986.
+  std::optional<Written<NumberText>> memory_high_eviction_threshold;
+  std::optional<Written<NumberText>> memory_max_eviction_threshold;
+  std::optional<Written<NumberText>> memory_psi_eviction_threshold;
   // Whether eviction_hard is from a flag: then kubelet's defaults are not merged into it.
   bool hard_by_flag = false;
   // Whether errors in the files may hide a setting that was given.
@@ -80,6 +89,9 @@ void for_each_setting(Visit visit) {
   visit("podLogsDir", &KubeletSettings::pod_logs_dir);
   visit("containerRuntimeEndpoint", &KubeletSettings::container_runtime_endpoint);
   visit("imageServiceEndpoint", &KubeletSettings::image_service_endpoint);
+  visit("memoryHighEvictionThreshold", &KubeletSettings::memory_high_eviction_threshold);
+  visit("memoryMaxEvictionThreshold", &KubeletSettings::memory_max_eviction_threshold);
+  visit("memoryPSIEvictionThreshold", &KubeletSettings::memory_psi_eviction_threshold);
 }
 
 // Overrides the settings in `under` with those in `over`, one setting at a time: a map replaces the

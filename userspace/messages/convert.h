@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "forestall/v1/container_pressure.pb.h"
 #include "forestall/v1/decision.pb.h"
 #include "forestall/v1/doctor.pb.h"
 #include "forestall/v1/effective_config.pb.h"
@@ -81,10 +82,16 @@ namespace forestall::messages {
 [[nodiscard]] v1::Damage to_proto(const Damage& damage);
 [[nodiscard]] v1::EffectiveKillLimit to_proto(const KillLimit& limit);
 [[nodiscard]] v1::EffectiveMemoryQos to_proto(const MemoryQosConfig& qos);
+[[nodiscard]] v1::EffectiveContainerPressure to_proto(const ContainerPressureConfig& config);
+// With at most so many of those under pressure.
+[[nodiscard]] v1::ContainerPressureStatus to_proto(const ContainerPressureReport& report,
+                                                   std::size_t most);
 [[nodiscard]] MemoryKinds from_proto(const v1::MemoryKinds& message);
 [[nodiscard]] Damage from_proto(const v1::Damage& message);
 [[nodiscard]] KillLimit from_proto(const v1::EffectiveKillLimit& message);
 [[nodiscard]] Result<MemoryQosConfig> from_proto(const v1::EffectiveMemoryQos& message);
+[[nodiscard]] Result<ContainerPressureConfig> from_proto(
+    const v1::EffectiveContainerPressure& message);
 
 // Without `cost`, which the caller sets.
 [[nodiscard]] v1::FeatureReport to_proto(const FeatureReport& report);

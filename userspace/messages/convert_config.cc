@@ -272,6 +272,9 @@ v1::EffectiveConfig to_proto(const Config& config) {
   if (config.memory_qos != MemoryQosConfig()) {
     *out.mutable_memory_qos() = messages::to_proto(config.memory_qos);
   }
+  if (config.container_pressure != ContainerPressureConfig()) {
+    *out.mutable_container_pressure() = messages::to_proto(config.container_pressure);
+  }
   if (config.hooks) {
     for (const rulesets::PrekillHook& each : *config.hooks) {
       *out.add_prekill_hooks() = messages::to_proto(each);
@@ -384,6 +387,10 @@ Result<Config> from_proto(const v1::EffectiveConfig& message) {
   TRY(take_kubelet_part(message, config));
   if (message.has_memory_qos()) {
     config.memory_qos = TRY(inside("memoryQoS", from_proto(message.memory_qos())));
+  }
+  if (message.has_container_pressure()) {
+    config.container_pressure =
+        TRY(inside("containerPressure", from_proto(message.container_pressure())));
   }
   return config;
 }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/shared_value.h"
 #include "model/allocatable.h"
+#include "model/container_pressure.h"
 #include "model/feature.h"
 #include "model/filesystem.h"
 #include "model/memory_qos.h"
@@ -177,6 +178,7 @@ struct Config {
   SharedValue<std::vector<rulesets::PrekillHook>> hooks = {};
   MemoryQosConfig memory_qos = {};
   PodAnnotationPolicy pod_annotations = {};
+  ContainerPressureConfig container_pressure = {};
 
   friend bool operator==(const Config&, const Config&) = default;
 };

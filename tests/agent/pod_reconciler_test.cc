@@ -44,8 +44,10 @@ std::uint64_t reads_with(int workloads) {
   exports::Log log(exports::Log::Stream::standard_error, true, exports::LogLevel::error);
   const test::ManualClock clock;
   LoopMemoryQos no_memory_qos;
+  LoopContainerPressure no_container_pressure;
   PodAnnotationReporter annotations(*tree, log);
-  PodReconciler reconciler(clock, **observer, *tree, log, config, no_memory_qos, annotations);
+  PodReconciler reconciler(clock, **observer, *tree, log, config,
+                           {no_memory_qos, no_container_pressure, annotations});
   const std::uint64_t before = reads();
   reconciler.reconcile();
   return reads() - before;

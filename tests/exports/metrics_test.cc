@@ -13,6 +13,7 @@
 #include <sstream>
 #include <thread>
 
+#include "exports/metric_series.h"
 #include "support/manual_clock.h"
 
 namespace forestall::exports {
@@ -23,26 +24,6 @@ using testing::Ge;
 using testing::Key;
 using testing::Not;
 using testing::Pair;
-
-// Every series with its value; fails on any line that is neither a series nor a comment.
-std::map<std::string, double> series_of(const std::string& text) {
-  std::map<std::string, double> series;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("# HELP ") || line.starts_with("# TYPE ")) continue;
-    const auto blank = line.rfind(' ');
-    EXPECT_NE(blank, std::string::npos) << line;
-    if (blank == std::string::npos) continue;
-    const auto [entry, fresh] =
-        series.emplace(line.substr(0, blank), std::stod(line.substr(blank + 1)));
-    EXPECT_TRUE(fresh) << "exported twice: " << line;
-  }
-  return series;
-}
-
-std::map<std::string, double> series_of(const Metrics& metrics) {
-  return series_of(metrics.text());
-}
 
 Record decided(Action action, Reason reason) {
   Record record;
@@ -496,36 +477,6 @@ TEST(Metrics, AnotherCapacityOrAGapBeginsTheGrowthAgain) {
   EXPECT_THAT(at(11, mib(290), mib(800)), Contains(Pair(kTime, 19.0)));
   evaluate(metrics, Decision());
   EXPECT_THAT(at(20, mib(200), mib(800)), Not(Contains(Key(kTime)))) << "it was not read between";
-}
-
-TEST(Metrics, MemoryQosIsCountedByFileAndStateWhileItIsOn) {
-  std::shared_ptr<MemoryQosReport> report;
-  Metrics::Recorders recorders;
-  recorders.memory_qos = [&] { return report; };
-  const Metrics metrics("1", Tier::files, recorders);
-  EXPECT_THAT(series_of(metrics), Not(Contains(Key("forestall_memory_qos_unknown_pods"))));
-  report = std::make_shared<MemoryQosReport>();
-  report->unknown_pods = 2;
-  report->values = {{"a", "/a", MemoryQosFile::low, "0", 1, MemoryQosState::would_write},
-                    {"b", "/b", MemoryQosFile::low, "0", 1, MemoryQosState::would_write},
-                    {"b", "/b", MemoryQosFile::high, "max", 1, MemoryQosState::left, "kubelet"},
-                    {"c", "/c", MemoryQosFile::high, "2", 1, MemoryQosState::lifted, "stalled"}};
-  const auto series = series_of(metrics);
-  EXPECT_THAT(series, Contains(Pair("forestall_memory_qos_unknown_pods", 2)));
-  const auto count = [&](const char* file, const char* state) {
-    return series.at(
-        fmt::format("forestall_memory_qos_values{{file=\"{}\",state=\"{}\"}}", file, state));
-  };
-  EXPECT_EQ(count("memory.low", "would-write"), 2);
-  EXPECT_EQ(count("memory.high", "left"), 1);
-  EXPECT_EQ(count("memory.high", "lifted"), 1);
-  EXPECT_EQ(count("memory.min", "equal"), 0);
-  EXPECT_THAT(series, Not(Contains(Key("forestall_memory_qos_rewrites_total"))));
-  report->mode = MemoryQosMode::enforce;
-  report->rewrites = 3;
-  report->lifts = 5;
-  EXPECT_THAT(series_of(metrics), Contains(Pair("forestall_memory_qos_rewrites_total", 3)));
-  EXPECT_THAT(series_of(metrics), Contains(Pair("forestall_memory_qos_lifts_total", 5)));
 }
 
 TEST(Metrics, SubjectsAreBounded) {

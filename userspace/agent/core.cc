@@ -92,8 +92,8 @@ Core::Core(Parts parts, Config config)
                     .victim_cache = victim_cache_,
                     .reporter = reporter_,
                     .kills = kills_}),
-      pods_(parts_.clock, parts_.observer, parts_.tree, parts_.log, config_, parts_.memory_qos,
-            annotations_),
+      pods_(parts_.clock, parts_.observer, parts_.tree, parts_.log, config_,
+            {parts_.memory_qos, parts_.container_pressure, annotations_}),
       prediction_problems_(parts_.log) {}
 
 void Core::start() {

@@ -11,6 +11,7 @@
 #include "actuators/memory_high_throttle.h"
 #include "actuators/rule_settings.h"
 #include "actuators/unit_restarter.h"
+#include "agent/container_pressure.h"
 #include "agent/guard_controller.h"
 #include "agent/memory_qos.h"
 #include "agent/oom_predictor.h"
@@ -58,6 +59,7 @@ struct Parts {
   actuators::ManagedOomMarker& marker = none<actuators::ManagedOomMarker>();
   actuators::HookRunner& hooks = none<actuators::HookRunner>();
   LoopMemoryQos& memory_qos = none<LoopMemoryQos>();
+  LoopContainerPressure& container_pressure = none<LoopContainerPressure>();
   LoopPredictor& forecast = none<LoopPredictor>();
   actuators::LoopThrottle& throttle = none<actuators::LoopThrottle>();
   sources::OomEventCorrelator& oom_events = none<sources::OomEventCorrelator>();

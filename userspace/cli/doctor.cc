@@ -277,6 +277,26 @@ std::optional<std::string> memory_qos_advice(const AdviceInput& subject) {
   return std::nullopt;
 }
 
+// What keeps the response to pressure of containers from having an effect on this host.
+std::optional<std::string> container_pressure_advice(const AdviceInput& subject) {
+  if (!subject.loaded) return std::nullopt;
+  const ContainerPressureConfig& pressure = subject.loaded->config.container_pressure;
+  if (!pressure.is_on()) return std::nullopt;
+  if (subject.host.tree.version() != kernel::CgroupVersion::v2) {
+    return "containerPressure has no effect: cgroup v1 has no memory.high and no events of it.";
+  }
+  for (const std::string& each : pressure.cgroups) {
+    if (subject.host.tree.id_at(each)) continue;
+    return fmt::format("containerPressure: the cgroup {} does not exist now.", printable(each));
+  }
+  const auto& psi = pressure.rule.thresholds[static_cast<std::size_t>(PressureSignal::psi)];
+  if (psi && !kernel::psi_is_on()) {
+    return fmt::format("containerPressure: memoryPSIEvictionThreshold has no effect: {}.",
+                       kernel::kPsiIsOff);
+  }
+  return std::nullopt;
+}
+
 // What keeps managedOOM from having rules on this host, or where they come from. Without it: what
 // can stop the agent.
 std::optional<std::string> managed_oom_advice(const AdviceInput& subject) {
@@ -335,8 +355,9 @@ v1::DoctorReport to_report(const Options& options, const agent::ProbedHost& host
   }
   for (std::string& sentence : advice(host)) report.add_advice(std::move(sentence));
   const AdviceInput subject = subject_of(options, host);
-  for (const auto advice_of : {guard_advice, service_guard_advice, pod_advice, backstop_advice,
-                               candidate_advice, memory_qos_advice, managed_oom_advice}) {
+  for (const auto advice_of :
+       {guard_advice, service_guard_advice, pod_advice, backstop_advice, candidate_advice,
+        memory_qos_advice, container_pressure_advice, managed_oom_advice}) {
     if (auto sentence = advice_of(subject)) report.add_advice(std::move(*sentence));
   }
   for (std::string& sentence : pin_advice(options)) report.add_advice(std::move(sentence));

@@ -282,6 +282,38 @@ void print_reclaimed(const v1::AgentStatus& status) {
 
 constexpr int kQosRowsMax = 20;
 
+std::string value_of_pressure(bool known, double value, const char* unit) {
+  return known ? fmt::format("{:.1f}{}", value, unit) : "unknown";
+}
+
+void print_container_pressure(const v1::AgentStatus& status) {
+  if (!status.has_container_pressure()) return;
+  const v1::ContainerPressureStatus& all = status.container_pressure();
+  fmt::print("\nPressure of containers ({})\n", all.mode());
+  if (!all.problem().empty()) fmt::print("  not watched: {}\n", printable(all.problem()));
+  tables::Table table({"for", "cause", "stage", "high/s", "max/s", "PSI", "since", "result"});
+  int rows = 0;
+  for (const v1::PressedCgroup& each : all.pressed()) {
+    if (rows++ >= kQosRowsMax) continue;
+    table.add({shortened(each.subject(), 40), each.cause(), each.stage(),
+               value_of_pressure(each.has_high_events(), each.high_events(), ""),
+               value_of_pressure(each.has_max_events(), each.max_events(), ""),
+               value_of_pressure(each.has_psi(), each.psi(), " %"),
+               brief(std::chrono::nanoseconds(each.pressed_ns())), each.result()});
+  }
+  if (rows > 0) table.print();
+  const std::uint64_t more =
+      all.pressed_left_out() + static_cast<std::uint64_t>(std::max(rows - kQosRowsMax, 0));
+  if (more > 0) fmt::print("  and {} more\n", more);
+  fmt::print("  {} containers are watched, {} are exempt\n", all.watched(), all.exempt());
+  if (all.not_watched() > 0) {
+    fmt::print("  {} are beyond the limit, or cannot be read\n", all.not_watched());
+  }
+  if (all.unknown_pods() > 0) {
+    fmt::print("  {} pods are not watched: their facts are unknown\n", all.unknown_pods());
+  }
+}
+
 void print_memory_qos(const v1::AgentStatus& status) {
   if (!status.has_memory_qos()) return;
   const v1::MemoryQosStatus& qos = status.memory_qos();
@@ -415,6 +447,7 @@ int run_status(const Options& options) {
   print_rulesets(*status);
   print_reclaimed(*status);
   print_memory_qos(*status);
+  print_container_pressure(*status);
   print_decisions(*status);
   print_stages(*status);
   print_loop(*status);

@@ -171,7 +171,8 @@ void build_metrics(DaemonParts& parts, const agent::ProbedHost& host, const Conf
       FORESTALL_VERSION, host.tier(),
       exports::Metrics::Recorders{&parts.stages, &parts.drops, &parts.grpc_counts,
                                   &parts.counts->work, &parts.board, parts.counts.get(),
-                                  [&parts] { return parts.memory_qos->report(); }});
+                                  [&parts] { return parts.memory_qos->report(); },
+                                  [&parts] { return parts.container_pressure->report(); }});
   const auto pages = build_status_page(parts, host, log);
   auto server = exports::MetricsServer::start(config.metrics_address, *parts.metrics, pages);
   if (server.ok()) {
@@ -240,6 +241,8 @@ Result<void> build_parts(DaemonParts& parts, agent::ProbedHost& host, const Conf
   parts.memory_qos = TRY(agent::MemoryQosThread::create(
       host.tree,
       agent::MemoryQosThread::Records{host.min_records, host.low_records, host.high_records}, log));
+  parts.container_pressure =
+      TRY(agent::ContainerPressureThread::create(host.tree, host.high_records, log));
   TRY(build_oom_parts(parts, host, config));
   parts.broadcast = TRY(exports::EventBroadcast::create());
   TRY(build_guard(parts, host, config, log));
@@ -265,6 +268,7 @@ agent::Parts core_parts(DaemonParts& parts, const agent::ProbedHost& host, expor
                     .marker = marker_of(parts),
                     .hooks = *parts.hooks,
                     .memory_qos = *parts.memory_qos,
+                    .container_pressure = *parts.container_pressure,
                     .forecast = *parts.forecast,
                     .throttle = *parts.throttle,
                     .oom_events = *parts.oom_events,

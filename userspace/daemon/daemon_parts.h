@@ -67,6 +67,7 @@ struct DaemonParts {
   std::unique_ptr<actuators::UnitRestarter> restarter;
   std::unique_ptr<actuators::HookRunner> hooks;
   std::unique_ptr<agent::LoopMemoryQos> memory_qos;
+  std::unique_ptr<agent::LoopContainerPressure> container_pressure;
   std::unique_ptr<agent::OomPredictor> forecast;
   std::unique_ptr<KeptGuard> kept_guard;  // null: the guard is not in use
   std::unique_ptr<agent::LoopGuard> guard;

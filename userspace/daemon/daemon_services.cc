@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "messages/convert.h"
 #include "text/utf8.h"
 
 namespace forestall::daemon {
@@ -141,6 +142,9 @@ v1::AgentStatus status_of(DaemonParts& parts) {
       service::to_proto(parts.facts, parts.board.status(), parts.stages, *parts.counts, parts.drops,
                         parts.grpc_counts, parts.clock.now());
   if (const auto qos = parts.memory_qos->report()) put_memory_qos(*qos, status);
+  if (const auto pressure = parts.container_pressure->report()) {
+    *status.mutable_container_pressure() = messages::to_proto(*pressure, kQosValuesMax);
+  }
   if (parts.kept_guard) put_kept_guard(parts.kept_guard->state(), status);
   if (parts.managed_oom) {
     const auto managed = parts.managed_oom->state();

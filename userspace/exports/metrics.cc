@@ -248,6 +248,50 @@ void add_memory_qos(const MemoryQosReport& report, std::vector<MetricFamily>& al
   all.push_back(std::move(lifts));
 }
 
+void add_container_pressure(const ContainerPressureReport& report, std::vector<MetricFamily>& all) {
+  const auto add = [&all](const char* name, const char* help, MetricType type, double value) {
+    MetricFamily family{name, help, type, {}};
+    prometheus::ClientMetric& metric = family.metric.emplace_back();
+    (type == MetricType::Gauge ? metric.gauge.value : metric.counter.value) = value;
+    all.push_back(std::move(family));
+  };
+  MetricFamily pressed{"forestall_container_pressure_containers",
+                       "Containers under memory pressure, by cause and stage of the response.",
+                       MetricType::Gauge,
+                       {}};
+  for (const PressureCause cause : kPressureCauses) {
+    for (const PressureStage stage :
+         {PressureStage::none, PressureStage::reclaim, PressureStage::lift}) {
+      prometheus::ClientMetric& metric = pressed.metric.emplace_back();
+      metric.label = {{"cause", std::string(to_string(cause))},
+                      {"stage", std::string(to_string(stage))}};
+      metric.gauge.value =
+          static_cast<double>(std::ranges::count_if(report.pressed, [&](const PressedCgroup& each) {
+            return each.cause == cause && each.stage == stage;
+          }));
+    }
+  }
+  all.push_back(std::move(pressed));
+  add("forestall_container_pressure_lifted", "Containers whose memory.high is lifted.",
+      MetricType::Gauge,
+      static_cast<double>(std::ranges::count_if(
+          report.pressed, [](const PressedCgroup& each) { return each.lifted_from.has_value(); })));
+  add("forestall_container_pressure_watched", "Containers whose memory pressure is watched.",
+      MetricType::Gauge, static_cast<double>(report.watched));
+  add("forestall_container_pressure_not_watched",
+      "Containers beyond the limit of watched ones, or unreadable.", MetricType::Gauge,
+      static_cast<double>(report.not_watched));
+  add("forestall_container_pressure_reclaimed_bytes_total",
+      "Bytes reclaimed from containers under memory pressure.", MetricType::Counter,
+      static_cast<double>(report.reclaimed.count));
+  add("forestall_container_pressure_lifts_total",
+      "Lifts of memory.high of containers under memory pressure.", MetricType::Counter,
+      static_cast<double>(report.lifts));
+  add("forestall_container_pressure_restores_total",
+      "Values of memory.high restored after a lift for memory pressure.", MetricType::Counter,
+      static_cast<double>(report.restores));
+}
+
 void add_work(const LoopWorkTally& tally, std::vector<MetricFamily>& all) {
   const auto seconds = [](Duration duration) {
     return std::chrono::duration<double>(duration).count();
@@ -420,6 +464,11 @@ class Metrics::Families {
     }
     if (recorders_.memory_qos) {
       if (const auto report = recorders_.memory_qos()) add_memory_qos(*report, all);
+    }
+    if (recorders_.container_pressure) {
+      if (const auto report = recorders_.container_pressure()) {
+        add_container_pressure(*report, all);
+      }
     }
     if (recorders_.board != nullptr) add_rulesets(recorders_.board->rulesets(), all);
     // Sorted for human readers; Prometheus does not require it.

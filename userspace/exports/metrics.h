@@ -24,6 +24,7 @@
 #include "exports/sink.h"
 #include "exports/stage_histograms.h"
 #include "exports/status_board.h"
+#include "model/container_pressure.h"
 #include "model/feature.h"
 #include "model/memory_qos.h"
 #include "wire/grpc_counts.h"
@@ -48,6 +49,7 @@ class Metrics final : public RecordSink, public EvaluationListener, public PassL
     const LoopCounts* counts = nullptr;
     // Of memory QoS; null, or returns nothing: there is none.
     std::function<std::shared_ptr<const MemoryQosReport>()> memory_qos = nullptr;
+    std::function<std::shared_ptr<const ContainerPressureReport>()> container_pressure = nullptr;
   };
 
   Metrics(std::string_view version, Tier tier, Recorders recorders);

@@ -138,10 +138,12 @@ void Core::source_ready(sources::Source& source) {
     if (wake.source == WakeSource::workload_change) tree_.note_change(wake.at);
     oom_kills_.note(wake, now);
   }
-  if (!wakes.empty()) {
-    const auto wake = scheduler_.admit(wakes, tree_.rescan_at(), parts_.clock.now());
-    if (wake) round_.run(*wake);
-  }
+  const MonotonicTime drained = parts_.clock.now();
+  std::optional<Wake> wake;
+  if (!wakes.empty()) wake = scheduler_.admit(wakes, tree_.rescan_at(), drained);
+  // The loop's timer waits while hints keep coming.
+  if (!wake) wake = scheduler_.ready_wake(drained);
+  if (wake) round_.run(*wake);
   // Kills by the kernel are recorded after the agent has acted.
   oom_kills_.take_from(source, parts_.clock.now());
   oom_kills_.report_complete(config_, parts_.clock.now());

@@ -15,9 +15,9 @@ using exports::LoopWorkScope;
 
 namespace {
 
-// Kills begun in one evaluation before the loop serves other events. Each is for another subject,
-// or for the next victim of one whose memory the last victim cannot satisfy.
-constexpr int kMaxKillsPerEvaluation = 16;
+// Evaluations that follow a kill at once. Each kill is for another subject, or is of the next
+// victim of one whose memory the last victim cannot satisfy.
+constexpr int kMaxKillsInARow = 16;
 
 }  // namespace
 
@@ -28,18 +28,28 @@ void EvaluationRound::run(const Wake& wake) {
   const MonotonicTime woken = clock.now();
   parts_.scheduler.begin(woken);
   parts_.agent.ladder.note_suspends();
-  decide_all(wake, woken);
-  if (tree.changed() && clock.now() < tree.rescan_at()) {
+  bool killed = decide_some(wake, woken);
+  if (!killed && tree.changed() && clock.now() >= tree.rescan_at() && tree.scan_changed()) {
+    killed = decide_some(wake, woken);  // arms what was just found
+  }
+  kills_in_a_row_ = killed ? kills_in_a_row_ + 1 : 0;
+  if (kills_in_a_row_ % kMaxKillsInARow > 0) {
+    // Another crossing may have come meanwhile: the loop serves it before a further kill.
+    parts_.scheduler.defer(wake, clock.now());
+  } else if (tree.changed() && clock.now() < tree.rescan_at()) {
     parts_.scheduler.defer(Wake{WakeSource::workload_change, woken, {}, {}}, tree.rescan_at());
-  } else if (tree.changed() && tree.scan_changed()) {
-    decide_all(wake, woken);  // arms what was just found
   }
   parts_.agent.watchdog.evaluated();
 }
 
-void EvaluationRound::decide_all(const Wake& wake, MonotonicTime woken) {
-  for (int kills = 0; kills < kMaxKillsPerEvaluation && decide(wake, woken); ++kills) {
+// True when a further evaluation has to follow at once, because a kill was begun.
+bool EvaluationRound::decide_some(const Wake& wake, MonotonicTime woken) {
+  // One scan of all processes serves all of these.
+  const int evaluations = parts_.config.ranking == Ranking::kernel ? kMaxKillsInARow : 1;
+  for (int i = 0; i < evaluations; ++i) {
+    if (!decide(wake, woken)) return false;
   }
+  return true;
 }
 
 // True when a kill was begun.

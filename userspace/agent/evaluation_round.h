@@ -50,10 +50,11 @@ class EvaluationRound {
         lines_(parts.agent.sources, parts.agent.has_usage_events, parts.agent.log),
         own_limits_(parts.agent.log, parts.agent.throttle) {}
 
+  // Evaluates. After a kill another evaluation is due at once; the loop begins it.
   void run(const Wake& wake);
 
  private:
-  void decide_all(const Wake& wake, MonotonicTime woken);
+  [[nodiscard]] bool decide_some(const Wake& wake, MonotonicTime woken);
   [[nodiscard]] bool decide(const Wake& wake, MonotonicTime woken);
   [[nodiscard]] Record evaluate(const Wake& wake, MonotonicTime woken);
   [[nodiscard]] bool signal(const Decision& decision);
@@ -66,6 +67,7 @@ class EvaluationRound {
   const RoundParts parts_;
   LineArmer lines_;
   OwnLimitWatch own_limits_;
+  int kills_in_a_row_ = 0;  // evaluations with a kill, each right after the other
 };
 
 }  // namespace forestall::agent

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "descheduler/cluster_snapshot.h"
+#include "rebalance/waiting_pods.h"
 #include "world.h"
 
 namespace forestall::rebalance::test {
@@ -255,6 +256,17 @@ TEST(TraceSimulation, AReplacementWaitsUntilANodeFits) {
   // Its own request counts on n1 while it terminates; then n1 fits.
   EXPECT_EQ(run.points[0].waiting, 1U);
   EXPECT_EQ(run.points[1].waiting, 0U);
+}
+
+// The request of the evicted pod makes both nodes equal.
+TEST(WaitingPods, OfEqualNodesNoneIsTheOneThatThePodLeaves) {
+  const Snapshot state =
+      state_of({node_text("n1", kOneGib), node_text("n2", kOneGib), pod_text("a", "n1"),
+                pod_text("b", "n2", {.owner = "ReplicaSet/other"})},
+               0);
+  const std::vector<PodIndex> waiting{0};
+  const std::vector<LeavingRequest> leaving{{"n1", state.pods[0].request}};
+  EXPECT_EQ(place_pods(state, waiting, leaving).front(), 1U);
 }
 
 }  // namespace

@@ -13,6 +13,13 @@ namespace {
 // A view moves pods from node to node. It is behind the names of all nodes, which have no tilde.
 constexpr std::string_view kWaitingNode = "~waiting";
 
+// Of equal nodes the scheduler selects any. Here none goes back to where it was.
+Amounts slightly_more(Amounts request) {
+  request.at(kCpu) += kNanosPerMilli;
+  request.at(kMemory) += kNanosPerUnit;
+  return request;
+}
+
 }  // namespace
 
 std::vector<std::optional<NodeIndex>> place_pods(Snapshot state, std::span<const PodIndex> waiting,
@@ -27,7 +34,7 @@ std::vector<std::optional<NodeIndex>> place_pods(Snapshot state, std::span<const
   for (const PodIndex each : waiting) state.pods[each].node = kWaitingNode;
   ClusterView view(state, Corrections::all());
   for (const LeavingRequest& each : leaving) {
-    if (const auto node = view.find_node(each.node)) view.book(*node, each.request);
+    if (const auto node = view.find_node(each.node)) view.book(*node, slightly_more(each.request));
   }
   std::vector<std::size_t> order(waiting.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -18,8 +18,9 @@ struct LeavingRequest {
   Amounts request;
 };
 
-// The node of each pod of `waiting`, which are indexes in `state`; nothing: it fits none. Pods of
-// higher priority are placed first. REQUIRES: `state` is sorted; these pods are live.
+// The node of each pod of `waiting`, which are indexes in `state`; nothing: it fits none. Of
+// equal nodes none is one that pods leave. Pods of higher priority are placed first. REQUIRES:
+// `state` is sorted; these pods are live.
 [[nodiscard]] std::vector<std::optional<NodeIndex>> place_pods(
     Snapshot state, std::span<const PodIndex> waiting, std::span<const LeavingRequest> leaving);
 

@@ -52,10 +52,24 @@ void describe_simulate(CLI::App& command, SimulateOptions& options) {
   constexpr std::uint64_t kHoursMax = 24 * 14;
   constexpr std::uint64_t kDay = 86'400;
   constexpr std::uint64_t kMinute = 60;
+  constexpr std::uint64_t kWeek = 7 * kDay;
   const auto add_count = [&](const char* name, std::uint64_t& value, std::uint64_t least,
                              std::uint64_t most, const char* help) {
-    command.add_option(name, value, help)->option_text("N")->check(CLI::Range(least, most));
+    return command.add_option(name, value, help)->option_text("N")->check(CLI::Range(least, most));
   };
+  CLI::Option* const trace =
+      command
+          .add_option("--trace", options.trace,
+                      "Play recorded states of a cluster instead of a synthetic one: files as for "
+                      "--cluster and --metrics, whose names begin with their time "
+                      "(2026-01-02T15:04:05Z or Unix seconds), or directories of them; files of "
+                      "one time are one state")
+          ->option_text("PATH...")
+          ->expected(1, -1)
+          ->check(refuse_empty);
+  add_count("--max-gap", options.max_gap_seconds, 1, kWeek,
+            "Longest time between two states, in seconds (default: three times the usual one)")
+      ->needs(trace);
   add_files(command, "--policy", options.policies,
             "DeschedulerPolicies to compare (default: LowNodeUtilization as upstream and fixed, "
             "and NodePressure)");
@@ -64,12 +78,16 @@ void describe_simulate(CLI::App& command, SimulateOptions& options) {
           .add_option("--page", options.page, "Also write a self-contained HTML page with plots")
           ->option_text("FILE");
   command.add_flag("--force", options.force, "Overwrite the page")->needs(page);
-  add_count("--nodes", options.nodes, 2, kNodesMax, "Nodes (default: 100)");
-  add_count("--pods-per-node", options.pods_per_node, 1, kPodsMax, "Pods per node (default: 20)");
-  add_count("--hours", options.hours, 1, kHoursMax, "Simulated time (default: 24)");
+  add_count("--nodes", options.nodes, 2, kNodesMax, "Nodes (default: 100)")->excludes(trace);
+  add_count("--pods-per-node", options.pods_per_node, 1, kPodsMax, "Pods per node (default: 20)")
+      ->excludes(trace);
+  add_count("--hours", options.hours, 1, kHoursMax, "Simulated time (default: 24)")
+      ->excludes(trace);
   command
-      .add_option("--interval", options.interval_seconds,
-                  "Seconds between two plans, in whole minutes (default: 300)")
+      .add_option(
+          "--interval", options.interval_seconds,
+          "Seconds between two plans, in whole minutes (default: 300; of a trace: a plan for "
+          "each state)")
       ->option_text("N")
       ->check(CLI::Range(kMinute, kDay))
       ->check([](const std::string& word) {
@@ -77,7 +95,8 @@ void describe_simulate(CLI::App& command, SimulateOptions& options) {
         return number && *number % kMinute == 0 ? std::string() : word + " is not in whole minutes";
       });
   command.add_option("--seed", options.seed, "What all random numbers follow from (default: 1)")
-      ->option_text("N");
+      ->option_text("N")
+      ->excludes(trace);
   command.add_flag("--placeholders", options.placeholders,
                    "Replacements run where the plan booked room for them, as if placeholder pods "
                    "held it; without, the scheduler places them");
@@ -284,7 +303,9 @@ void describe_rebalance(CLI::App& command, CommandLine& line) {
   accept_repeated(command);
   policy->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   CLI::App& simulate = *command.add_subcommand(
-      "simulate", "Play a synthetic cluster through policies over hours, side by side");
+      "simulate",
+      "Play a synthetic cluster, or recorded states of one, through policies over hours, side by "
+      "side");
   // Of the options so far it has none; -o follows later and falls through to the command.
   for (CLI::Option* const each : command.get_options()) {
     if (each != command.get_help_ptr()) simulate.excludes(each);

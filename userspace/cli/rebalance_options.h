@@ -17,14 +17,16 @@ struct CommandLine;
 struct SimulateOptions {
   bool enabled = false;
   std::vector<std::string> policies;  // files; none: the built-in ones
+  std::vector<std::string> trace;     // files and directories; none: a synthetic cluster
+  std::uint64_t max_gap_seconds = 0;  // between two states; 0: three times the usual one
   std::string page;                   // HTML file; empty: none
   bool force = false;                 // overwrite it
   std::uint64_t seed = 1;
   std::uint64_t nodes = 100;
   std::uint64_t pods_per_node = 20;
   std::uint64_t hours = 24;
-  std::uint64_t interval_seconds = 300;  // whole minutes
-  bool placeholders = false;             // replacements run where room was booked
+  std::uint64_t interval_seconds = 0;  // whole minutes; 0: not given
+  bool placeholders = false;           // replacements run where room was booked
 };
 
 // Of `rebalance` in a cluster. Durations as Go writes them; empty: not given.

@@ -81,18 +81,6 @@ text::Finding finding_of(const std::string& path, const Error& failure) {
   return {{path, at}, std::string(trim(rest))};
 }
 
-bool add_file(descheduler::ClusterSnapshotReader& reader, const std::string& path,
-              text::Findings& findings) {
-  const auto text = read_text(path);
-  if (!text) {
-    findings.errors.push_back({{path, std::nullopt}, text.error().text()});
-    return false;
-  }
-  const auto added = reader.add_padded(text->view());
-  if (!added) findings.errors.push_back(finding_of(path, added.error()));
-  return added.ok();
-}
-
 void read_history(const std::string& path, RebalanceInput& input, text::Findings& findings) {
   if (path.empty()) return;
   const auto text = read_text(path);
@@ -115,6 +103,18 @@ std::int64_t time_of_day() {
 }
 
 }  // namespace
+
+bool add_file(descheduler::ClusterSnapshotReader& reader, const std::string& path,
+              text::Findings& findings) {
+  const auto text = read_text(path);
+  if (!text) {
+    findings.errors.push_back({{path, std::nullopt}, text.error().text()});
+    return false;
+  }
+  const auto added = reader.add_padded(text->view());
+  if (!added) findings.errors.push_back(finding_of(path, added.error()));
+  return added.ok();
+}
 
 std::optional<RebalanceInput> load_rebalance_input(const RebalanceOptions& options,
                                                    text::Findings& findings) {

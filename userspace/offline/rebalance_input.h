@@ -25,6 +25,10 @@ struct RebalanceInput {
 [[nodiscard]] std::optional<RebalanceInput> load_rebalance_input(const RebalanceOptions& options,
                                                                  text::Findings& findings);
 
+// Adds the objects of a file. An error is in `findings`.
+bool add_file(descheduler::ClusterSnapshotReader& reader, const std::string& path,
+              text::Findings& findings);
+
 // {"errors": [{"place": ..., "message": ...}]}
 [[nodiscard]] std::string errors_json(const text::Findings& findings);
 

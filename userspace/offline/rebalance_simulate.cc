@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `forestall rebalance simulate`: policies on a synthetic cluster, side by side.
+// `forestall rebalance simulate`: policies on a synthetic or a recorded cluster, side by side.
 #include <fmt/format.h>
 
 #include <unistd.h>
@@ -13,25 +13,20 @@
 #include "cli/exit_code.h"
 #include "cli/failure.h"
 #include "cli/pod_input.h"
-#include "descheduler/descheduler_policy.h"
+#include "intake/wall_time.h"
 #include "offline/commands.h"
 #include "offline/output_file.h"
 #include "offline/rebalance_input.h"
 #include "offline/simulation_page.h"
+#include "offline/simulation_report.h"
+#include "offline/trace_play.h"
 #include "rebalance/simulation.h"
-#include "tables/table.h"
 #include "text/json_writer.h"
 
 namespace forestall::cli {
 namespace {
 
-using rebalance::SimulationPoint;
 using rebalance::SimulationRun;
-
-struct NamedPolicy {
-  std::string name;
-  std::string text;
-};
 
 constexpr const char* kSimulate = "rebalance simulate";
 
@@ -53,89 +48,6 @@ std::vector<NamedPolicy> built_in() {
           {"NodePressure", kPressure}};
 }
 
-// Against the first run, in which nothing is moved. Negative: more than there.
-std::optional<std::int64_t> avoided(const std::vector<SimulationRun>& runs,
-                                    const SimulationRun& run,
-                                    std::optional<std::uint64_t> SimulationPoint::*count) {
-  return rebalance::avoided(runs.front().points.back(), run.points.back(), count);
-}
-
-template <typename Number>
-void write_count(text::JsonWriter& out, const char* name, const std::optional<Number>& count) {
-  out.key(name);
-  count ? out.value(*count) : out.null();
-}
-
-void write_point(text::JsonWriter& out, const SimulationPoint& point) {
-  out.begin_object();
-  out.member("seconds", point.seconds);
-  write_count(out, "hotNodes", point.hot_nodes);
-  out.member("moves", point.moves);
-  out.member("loops", point.loops);
-  write_count(out, "evictions", point.evictions);
-  write_count(out, "kills", point.kills);
-  out.end_object();
-}
-
-std::string simulation_json(const rebalance::SimulationOptions& options,
-                            const std::vector<SimulationRun>& runs) {
-  text::JsonWriter out;
-  out.begin_object();
-  out.member("seed", options.seed);
-  out.member("nodes", options.nodes);
-  out.member("podsPerNode", options.pods_per_node);
-  out.member("hours", options.hours);
-  out.member("intervalSeconds", options.interval_seconds);
-  out.member("placeholders", options.placeholders);
-  out.key("runs");
-  out.begin_list();
-  for (const SimulationRun& run : runs) {
-    out.begin_object();
-    out.member("policy", run.name);
-    write_count(out, "hotNodeMinutes", run.hot_node_minutes);
-    write_count(out, "evictionsAvoided", avoided(runs, run, &SimulationPoint::evictions));
-    write_count(out, "killsAvoided", avoided(runs, run, &SimulationPoint::kills));
-    out.member("refused", run.refused);
-    out.member("plansWithMoreHotNodes", run.plans_with_more_hot_nodes);
-    if (!run.error.empty()) out.member("error", run.error);
-    out.key("points");
-    out.begin_list();
-    for (const SimulationPoint& each : run.points) write_point(out, each);
-    out.end_list();
-    out.end_object();
-  }
-  out.end_list();
-  out.end_object();
-  return std::move(out).take();
-}
-
-template <typename Number>
-std::string count_text(const std::optional<Number>& count) {
-  return count ? std::to_string(*count) : "unknown";
-}
-
-void print_simulation(const std::vector<SimulationRun>& runs) {
-  tables::Table table({"policy", "hot node minutes", "evictions", "avoided", "OOM kills", "avoided",
-                       "moves", "loops", "refused"});
-  for (const SimulationRun& run : runs) {
-    const SimulationPoint& last = run.points.back();
-    table.add({run.name, count_text(run.hot_node_minutes), count_text(last.evictions),
-               count_text(avoided(runs, run, &SimulationPoint::evictions)), count_text(last.kills),
-               count_text(avoided(runs, run, &SimulationPoint::kills)), std::to_string(last.moves),
-               std::to_string(last.loops), std::to_string(run.refused)});
-  }
-  table.print();
-}
-
-rebalance::SimulationOptions model_of(const SimulateOptions& simulate) {
-  return {.seed = simulate.seed,
-          .nodes = simulate.nodes,
-          .pods_per_node = simulate.pods_per_node,
-          .hours = simulate.hours,
-          .interval_seconds = simulate.interval_seconds,
-          .placeholders = simulate.placeholders};
-}
-
 // The given policies, or the built-in ones. A file that cannot be read is in `findings`.
 std::vector<NamedPolicy> policies_of(const SimulateOptions& simulate, text::Findings& findings) {
   if (simulate.policies.empty()) return built_in();
@@ -151,6 +63,127 @@ std::vector<NamedPolicy> policies_of(const SimulateOptions& simulate, text::Find
   return policies;
 }
 
+rebalance::SimulationOptions model_of(const SimulateOptions& simulate) {
+  rebalance::SimulationOptions model{.seed = simulate.seed,
+                                     .nodes = simulate.nodes,
+                                     .pods_per_node = simulate.pods_per_node,
+                                     .hours = simulate.hours,
+                                     .placeholders = simulate.placeholders};
+  if (simulate.interval_seconds > 0) model.interval_seconds = simulate.interval_seconds;
+  return model;
+}
+
+// What was played, and what each policy did.
+struct Played {
+  SimulationSubject subject;
+  std::vector<SimulationRun> runs;
+  text::JsonWriter head = text::JsonWriter();  // an object with members that describe the subject
+};
+
+Played play_model(const rebalance::SimulationOptions& model,
+                  const std::vector<ParsedPolicy>& policies) {
+  Played played{.subject = subject_of(model), .runs = {}};
+  played.runs.push_back(rebalance::simulate(model, "none", nullptr));
+  for (const ParsedPolicy& each : policies) {
+    played.runs.push_back(rebalance::simulate(model, each.name, &each.policy));
+  }
+  played.head.begin_object();
+  played.head.member("seed", model.seed);
+  played.head.member("nodes", model.nodes);
+  played.head.member("podsPerNode", model.pods_per_node);
+  played.head.member("hours", model.hours);
+  played.head.member("intervalSeconds", model.interval_seconds);
+  played.head.member("placeholders", model.placeholders);
+  return played;
+}
+
+std::string from_to(const PlayedTrace& trace) {
+  return fmt::format("{} states from {} to {}", trace.states,
+                     intake::wall_time_text(trace.first_ns), intake::wall_time_text(trace.last_ns));
+}
+
+Played describe_trace(PlayedTrace trace, const SimulateOptions& simulate) {
+  Played played{
+      .subject = {.description = fmt::format(
+                      "Recorded: {}, a plan {}{}. Pods run as they were recorded, and "
+                      "moved pods on their new nodes with their usage; forestall(8) "
+                      "describes the scheduler's model. What the kubelet and the kernel "
+                      "would have done after other moves is unknown.",
+                      from_to(trace),
+                      simulate.interval_seconds == 0
+                          ? std::string("for each state")
+                          : fmt::format("every {} s", simulate.interval_seconds),
+                      simulate.placeholders ? "; replacements run where room was booked" : ""),
+                  .notes = {},
+                  .is_trace = true},
+      .runs = std::move(trace.runs)};
+  for (const text::Finding& each : trace.left_out) {
+    played.subject.notes.push_back(
+        fmt::format("The last state was left out: {}", text::format({each})));
+  }
+  if (!trace.has_reports) {
+    played.subject.notes.emplace_back("No state has NodeReports, which NodePressure needs.");
+  }
+  text::JsonWriter& head = played.head;
+  head.begin_object();
+  head.key("trace");
+  head.begin_object();
+  head.member("states", trace.states);
+  head.member("from", intake::wall_time_text(trace.first_ns));
+  head.member("to", intake::wall_time_text(trace.last_ns));
+  head.key("leftOut");
+  head.begin_list();
+  for (const text::Finding& each : trace.left_out) {
+    head.begin_object();
+    head.member("place", text::to_string(each.origin));
+    head.member("message", each.message);
+    head.end_object();
+  }
+  head.end_list();
+  head.member("nodeReports", trace.has_reports);
+  head.end_object();
+  if (simulate.interval_seconds > 0) head.member("intervalSeconds", simulate.interval_seconds);
+  head.member("placeholders", simulate.placeholders);
+  return played;
+}
+
+// Nothing after an error, which is in `findings`.
+std::optional<Played> play(const SimulateOptions& simulate, text::Findings& findings) {
+  const std::vector<NamedPolicy> policies = policies_of(simulate, findings);
+  if (!findings.errors.empty()) return std::nullopt;
+  if (simulate.trace.empty()) {
+    const auto parsed = parse_policies(policies, nullptr, findings);
+    if (!findings.errors.empty()) return std::nullopt;
+    return play_model(model_of(simulate), parsed);
+  }
+  auto trace = play_trace(simulate, policies, findings);
+  if (!trace) return std::nullopt;
+  return describe_trace(std::move(*trace), simulate);
+}
+
+int write_played(Played played, const SimulateOptions& simulate, bool json) {
+  for (const SimulationRun& run : played.runs) {
+    if (run.error.empty()) continue;
+    fmt::print(stderr, "{}: {}\n", printable(run.name), printable(run.error));
+  }
+  for (const std::string& each : played.subject.notes) {
+    fmt::print(json ? stderr : stdout, "{}\n", each);
+  }
+  if (!simulate.page.empty()) {
+    const auto written =
+        write_file(simulate.page, simulate.force, simulation_page(played.subject, played.runs));
+    if (!written) return fail(kSimulate, written.error(), kExitFailed);
+  }
+  if (json) {
+    write_runs(played.head, played.runs, played.subject.is_trace);
+    played.head.end_object();
+    fmt::print("{}", std::move(played.head).take());
+    return kExitOk;
+  }
+  print_runs(played.runs, played.subject.is_trace);
+  return kExitOk;
+}
+
 }  // namespace
 
 int run_simulation(const Options& options, const SimulateOptions& simulate) {
@@ -161,30 +194,9 @@ int run_simulation(const Options& options, const SimulateOptions& simulate) {
     return fail(kSimulate, error(page + " exists; --force overwrites it"), kExitUsage);
   }
   text::Findings findings;
-  const std::vector<NamedPolicy> policies = policies_of(simulate, findings);
-  std::vector<rebalance::Policy> parsed;
-  for (const NamedPolicy& each : policies) {
-    auto policy = descheduler::parse_descheduler_policy(each.name, each.text, nullptr, findings);
-    if (policy) parsed.push_back(std::move(policy->policy));
-  }
-  if (!findings.errors.empty()) return report_errors(findings, json);
-  const rebalance::SimulationOptions model = model_of(simulate);
-  std::vector<SimulationRun> runs{rebalance::simulate(model, "none", nullptr)};
-  for (std::size_t i = 0; i < parsed.size(); ++i) {
-    const auto& run = runs.emplace_back(rebalance::simulate(model, policies[i].name, &parsed[i]));
-    if (run.error.empty()) continue;
-    fmt::print(stderr, "{}: {}\n", printable(run.name), printable(run.error));
-  }
-  if (!page.empty()) {
-    const auto written = write_file(page, simulate.force, simulation_page(subject_of(model), runs));
-    if (!written) return fail(kSimulate, written.error(), kExitFailed);
-  }
-  if (json) {
-    fmt::print("{}", simulation_json(model, runs));
-  } else {
-    print_simulation(runs);
-  }
-  return kExitOk;
+  auto played = play(simulate, findings);
+  if (!played) return report_errors(findings, json);
+  return write_played(std::move(*played), simulate, json);
 }
 
 }  // namespace forestall::cli

@@ -35,7 +35,7 @@ body { margin: 2rem auto; max-width: 1200px; padding: 0 1rem; background: var(--
        color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; margin: 0 0 .25rem; } h2 { font-size: 1rem; margin: 0 0 .25rem; }
 p { margin: 0 0 1rem; } table { border-collapse: collapse; margin: 1rem 0 2rem; }
-th, td { padding: .3rem .9rem; text-align: right; border-bottom: 1px solid var(--faint); }
+th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid var(--faint); }
 th:first-child, td:first-child { text-align: left; white-space: nowrap; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(460px, 1fr)); gap: 1.5rem; }
 svg { width: 100%; height: auto; } svg text { fill: var(--ink); font-size: 12px; }

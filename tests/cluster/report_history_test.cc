@@ -22,6 +22,7 @@ class ReportHistoryTest : public ::testing::Test {
   // A list 30 s after the last one, with the time of each node's report.
   void list(const std::map<std::string, std::int64_t>& times) {
     clock_.advance(seconds(30));
+    last_ = times;
     history_.add(reports(times), clock_.now());
   }
   static rebalance::Snapshot reports(const std::map<std::string, std::int64_t>& times) {
@@ -33,8 +34,9 @@ class ReportHistoryTest : public ::testing::Test {
     }
     return list;
   }
+  // With the last list.
   [[nodiscard]] std::vector<std::string> kept() const {
-    rebalance::Snapshot snapshot;
+    rebalance::Snapshot snapshot = reports(last_);
     return added_to(snapshot);
   }
   // "NODE@TIME" of all reports.
@@ -48,6 +50,7 @@ class ReportHistoryTest : public ::testing::Test {
   }
 
   test::ManualClock clock_;
+  std::map<std::string, std::int64_t> last_;
   ReportHistory history_{3, seconds(200)};
 };
 
@@ -70,12 +73,13 @@ TEST_F(ReportHistoryTest, KeepsTheTextsOfTheKeptReportsOnly) {
     history_.add(list, clock_.now());
   }
   EXPECT_LE(history_.texts()->bytes(), std::size_t{2} << 20) << "of 10 MiB";
-  rebalance::Snapshot snapshot;
+  rebalance::Snapshot snapshot = reports({{"a", 100}});
   EXPECT_THAT(added_to(snapshot), ElementsAre("a@98", "a@99", "a@100"));
-  const rebalance::NodeReport& last = snapshot.reports[2];
-  EXPECT_TRUE(last.pods[99].name.starts_with("100-99-"));
-  EXPECT_EQ(last.pods[99].uid, "uid-99");
-  EXPECT_EQ(last.thresholds[0].signal, "memory.available");
+  const rebalance::NodeReport& kept = snapshot.reports[1];
+  ASSERT_EQ(kept.pods.size(), 100U);
+  EXPECT_TRUE(kept.pods[99].name.starts_with("99-99-"));
+  EXPECT_EQ(kept.pods[99].uid, "uid-99");
+  EXPECT_EQ(kept.thresholds[0].signal, "memory.available");
 }
 
 // Two lists have the same report if the node's clock is slower.
@@ -103,6 +107,24 @@ TEST_F(ReportHistoryTest, AddsWhatTheSnapshotDoesNotHave) {
   list({{"a", 2}});
   rebalance::Snapshot snapshot = reports({{"a", 2}, {"b", 7}});
   EXPECT_THAT(added_to(snapshot), ElementsAre("a@1", "a@2", "b@7"));
+}
+
+// Its list of reports failed, or the object of the node was deleted.
+TEST_F(ReportHistoryTest, ANodeWithoutAReportInThePlanHasNone) {
+  list({{"a", 1}, {"b", 1}});
+  rebalance::Snapshot failed;
+  EXPECT_THAT(added_to(failed), ElementsAre());
+  rebalance::Snapshot partial = reports({{"b", 2}});
+  EXPECT_THAT(added_to(partial), ElementsAre("b@1", "b@2"));
+  EXPECT_THAT(kept(), ElementsAre("a@1", "b@1")) << "the next plan has them again";
+}
+
+// The newest report is the listed one, whatever time an earlier one has: a forged one may have any.
+TEST_F(ReportHistoryTest, NoReportOfAFutureTimeOutlivesItsReplacement) {
+  list({{"a", 1}});
+  list({{"a", 100}});
+  list({{"a", 2}});
+  EXPECT_THAT(kept(), ElementsAre("a@1", "a@2"));
 }
 
 // They may have pods that the leader before moved.

@@ -38,12 +38,6 @@ ELECTION = (EVERY_SECOND, "--leader-elect", "--leader-elect-resource-name=forest
 
 
 class MoveFaultTests(MoveCase):
-    def begin_faults(self) -> RequestProxy:
-        self.begin_moves()
-        proxy = RequestProxy(fixture.lab)
-        self.addCleanup(proxy.close)
-        return proxy
-
     def check_plan(self, proxy: RequestProxy, states: dict[str, int], code: int = 0) -> None:
         """A plan with the proxy's rules ends so: the states of its evictions with their numbers.
         What the log has is what happened, and without the fault the next plan does its work."""

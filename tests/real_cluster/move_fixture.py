@@ -11,14 +11,19 @@ import threading
 from collections.abc import Iterable
 
 import fixture
-from fake_kubelet import LABEL, FakeKubelet
+from fake_kubelet import LABEL, FakeKubelet, time_text
 from fixture import MANIFESTS, PODS, ClusterCase
 from lab import is_ready
 from object_watch import ObjectWatch
 from rebalancer import Rebalancer, rebalancer
+from request_proxy import RequestProxy
 
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
 BUDGETS = "/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets"
+REPORTS = "/apis/forestall.dev/v1alpha1/nodereports"
+MIB = 1 << 20
+# What each pod of a report uses, in MiB.
+POD_REPORTED = 256
 CREATED = 201
 # What decides on an eviction, as the log has it.
 PLANNED = ("pod", "uid", "node", "plugin", "reason", "destination")
@@ -144,6 +149,12 @@ class MoveCase(ClusterCase):
         self.addCleanup(self.watch.close)
         self.audit = Audit()
 
+    def begin_faults(self) -> RequestProxy:
+        self.begin_moves()
+        proxy = RequestProxy(fixture.lab)
+        self.addCleanup(proxy.close)
+        return proxy
+
     def end_moves(self) -> None:
         self.kubelet.close()
         self.assertEqual(self.kubelet.problem, "")
@@ -195,6 +206,25 @@ class MoveCase(ClusterCase):
 
     def pods_on(self, node: str, app: str) -> int:
         return sum(node_of(each) == node for each in of(self.watch.now(), app))
+
+    def write_report(self, node: str, headroom: int, growth: int, pods: dict[str, int]) -> None:
+        """`pods`: those of `app` with their growth, in MiB/s."""
+        threshold = {"signal": "memory.available", "headroom": headroom * MIB,
+                     "growthPerSecond": growth * MIB}
+        if growth > 0:
+            threshold["secondsToCrossing"] = headroom / growth
+        listed = [{"namespace": each["metadata"]["namespace"], "name": each["metadata"]["name"],
+                   "uid": each["metadata"]["uid"], "workingSet": POD_REPORTED * MIB,
+                   "growthPerSecond": pods.get(each["metadata"]["labels"]["app"], 0) * MIB}
+                  for each in self.watch.now() if node_of(each) == node]
+        body = {"apiVersion": "forestall.dev/v1alpha1", "kind": "NodeReport",
+                "metadata": {"name": node}, "status": {
+                    "time": time_text("microseconds"),
+                    "memory": {"capacity": 4096 * MIB, "workingSet": (4096 - headroom) * MIB},
+                    "memoryStallPercent": {"some": 0, "full": 0},
+                    "thresholds": [threshold], "pods": listed}}
+        path = f"{REPORTS}/{node}?fieldManager=test&force=true"
+        fixture.lab.api.call("PATCH", path, body, "application/apply-patch+yaml")
 
     def begin_record(self) -> None:
         self.audit.begin()

@@ -5,12 +5,10 @@ nodes, drained nodes and disruption budgets."""
 from __future__ import annotations
 
 import fixture
-from fake_kubelet import time_text
 from lab import PATIENCE
-from move_fixture import MoveCase, name_of, node_of, of, planned_by, policy_text
+from move_fixture import REPORTS, MoveCase, name_of, node_of, of, planned_by, policy_text
 from rebalancer import Rebalancer, rebalancer
 
-REPORTS = "/apis/forestall.dev/v1alpha1/nodereports"
 LOW = policy_text("LowNodeUtilization",
                   "{thresholds: {memory: 30}, targetThresholds: {memory: 60}}", "balance",
                   compat="fixed")
@@ -19,7 +17,6 @@ PRESSURE = policy_text("NodePressure", "{consecutiveReports: 1}", "balance", com
 TAINTS = policy_text("RemovePodsViolatingNodeTaints", "{}", "deschedule", compat="fixed")
 # Of these tests: a plan at least once a second.
 EVERY_SECOND = "--descheduling-interval=1s"
-MIB = 1 << 20
 
 
 class MoveTests(MoveCase):
@@ -43,25 +40,6 @@ class MoveTests(MoveCase):
     def test_h2_a_hot_node_is_relieved_as_by_the_descheduler(self) -> None:
         self.begin_moves()
         self.check_hot_node(LOW_UPSTREAM)
-
-    def write_report(self, node: str, headroom: int, growth: int, pods: dict[str, int]) -> None:
-        """`pods`: those of `app` with their growth, in MiB/s."""
-        threshold = {"signal": "memory.available", "headroom": headroom * MIB,
-                     "growthPerSecond": growth * MIB}
-        if growth > 0:
-            threshold["secondsToCrossing"] = headroom / growth
-        listed = [{"namespace": each["metadata"]["namespace"], "name": each["metadata"]["name"],
-                   "uid": each["metadata"]["uid"], "workingSet": 256 * MIB,
-                   "growthPerSecond": pods.get(each["metadata"]["labels"]["app"], 0) * MIB}
-                  for each in self.watch.now() if node_of(each) == node]
-        body = {"apiVersion": "forestall.dev/v1alpha1", "kind": "NodeReport",
-                "metadata": {"name": node}, "status": {
-                    "time": time_text("microseconds"),
-                    "memory": {"capacity": 4096 * MIB, "workingSet": (4096 - headroom) * MIB},
-                    "memoryStallPercent": {"some": 0, "full": 0},
-                    "thresholds": [threshold], "pods": listed}}
-        path = f"{REPORTS}/{node}?fieldManager=test&force=true"
-        fixture.lab.api.call("PATCH", path, body, "application/apply-patch+yaml")
 
     def test_h3_a_node_that_will_be_short_loses_the_pod_that_grows(self) -> None:
         """By its report 300 MiB are left, and 1 MiB/s of them goes."""

@@ -19,6 +19,7 @@ from fault_tests import FaultTests
 from figures import LEAKERS, print_figures
 from fixture import report
 from hostile_tests import HostileTests
+from measured_fault_tests import MeasuredFaultTests
 from move_background_tests import MoveBackgroundTests
 from move_fault_tests import MoveFaultTests
 from move_placeholder_tests import MovePlaceholderTests
@@ -36,10 +37,10 @@ from lab import NODE, Lab, LabError
 started = time.monotonic()
 
 
-class ClusterTest(AgentTests, AnnotationTests, ClockTests, CredentialTests, FaultTests, OrderTests,
-                  RepetitionTests, ReportTests, HostileTests, RebalanceTests, MoveTests,
-                  MoveBackgroundTests, MoveFaultTests, MovePlaceholderTests, RightsTests,
-                  ReadmeTests, SoftTests):
+class ClusterTest(AgentTests, AnnotationTests, ClockTests, CredentialTests,
+                  FaultTests, OrderTests, RepetitionTests, ReportTests, HostileTests,
+                  RebalanceTests, MoveTests, MeasuredFaultTests, MoveBackgroundTests,
+                  MoveFaultTests, MovePlaceholderTests, RightsTests, ReadmeTests, SoftTests):
     """All tests, in the order of their names."""
 
 

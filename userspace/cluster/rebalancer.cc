@@ -305,9 +305,13 @@ void Rebalancer::begin_cycle() {
   state_.begin();
 }
 
-void Rebalancer::report_left_out() {
-  if (state_.left_out() == left_out_) return;
-  left_out_ = state_.left_out();
+void Rebalancer::report_left_out(const rebalance::Snapshot& snapshot) {
+  std::string left_out = state_.left_out();
+  if (left_out.empty() && reports_compared_ > 0 && snapshot.reports.empty()) {
+    left_out = "the list of NodeReports is empty";
+  }
+  if (left_out == left_out_) return;
+  left_out_ = std::move(left_out);
   if (left_out_.empty()) return;
   log_.write(LogLevel::warning, LogLine("plan")
                                     .field("problem", left_out_)
@@ -319,9 +323,9 @@ void Rebalancer::plan() {
     state_.cancel();
     return fail_cycle(why);
   }
-  report_left_out();
   ClusterState::Taken taken = state_.take(wall_ns());
   rebalance::Snapshot& snapshot = taken.snapshot;
+  report_left_out(snapshot);
   plan_metrics_.add_to(snapshot);
   recent_.mark(snapshot, clock_.now());
   if (rooms_) {

@@ -118,7 +118,7 @@ class Rebalancer {
   void report_failure(const PlannedEviction& eviction, const std::string& problem);
   void report_limits();
   void remember_end(const PlanEvictions::Ended& ended);
-  void report_left_out();
+  void report_left_out(const rebalance::Snapshot& snapshot);
   void report_losses();
   void forget_move(const PodTarget& pod);
   [[nodiscard]] ReservedRoom reserve(const PlannedEviction& eviction);

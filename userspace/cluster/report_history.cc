@@ -71,8 +71,15 @@ void ReportHistory::keep(const rebalance::NodeReport& report, MonotonicTime now)
 }
 
 void ReportHistory::add_to(rebalance::Snapshot& snapshot) const {
-  for (const auto& [name, kept] : nodes_) {
-    for (const Kept& each : kept) snapshot.reports.push_back(each.report);
+  // A list has one report of a node: its newest.
+  std::map<std::string_view, std::int64_t> newest;
+  for (const rebalance::NodeReport& each : snapshot.reports) newest[each.node] = each.time_ns;
+  for (const auto& [name, time] : newest) {
+    const auto node = nodes_.find(name);
+    if (node == nodes_.end()) continue;
+    for (const Kept& each : node->second) {
+      if (each.report.time_ns <= time) snapshot.reports.push_back(each.report);
+    }
   }
   rebalance::sort(snapshot);
   const auto same = std::ranges::unique(

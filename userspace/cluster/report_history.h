@@ -33,8 +33,11 @@ class ReportHistory {
   void fence();
   // Nodes that are not in the list are forgotten.
   void add(const rebalance::Snapshot& list, MonotonicTime now);
-  // All reports, sorted and each once; `snapshot` may have some of them. After fence() it has none
-  // of nodes without a later report.
+  // Adds the earlier reports of the nodes of which `snapshot` has one; all are sorted then, each
+  // once. A node without a report in the plan's own list has none: it was deleted, or the list
+  // failed. A report with a later time than the listed one is left out: the node's clock was set
+  // back, or the report was forged and the node has replaced it. After fence() nodes without a
+  // later report have none either.
   void add_to(rebalance::Snapshot& snapshot) const;
   // Whether there was a list with reports, since fence(), and each node of it has `reports`, the
   // last one written after fence(). As many as are kept of a node are enough. An empty list may be

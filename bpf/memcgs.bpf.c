@@ -83,7 +83,8 @@ __u32 memcgs_state; /* enum abi_memcgs_state */
 /* kernfs id of a cgroup: the pass lists its processes, and those of its descendants, and reads no
  * memory. 0: it reads memory. */
 __u64 list_of;
-__u32 find_apart; /* threads can be in other memory cgroups than their leader: cgroup v1 */
+/* cgroup v1: threads can be in other memory cgroups than their leader, and cgroups be renamed. */
+__u32 list_v1;
 __u32 listed_count;
 __u32 listed_all; /* no process of the cgroup is missing */
 
@@ -314,7 +315,7 @@ static long thread_step(__u32 i, void* unused) {
 static __always_inline __u32 has_threads_apart(struct task_struct* leader) {
   struct signal_struct* signal = BPF_CORE_READ(leader, signal);
 
-  if (!find_apart || only_thread(signal)) return 0;
+  if (!list_v1 || only_thread(signal)) return 0;
   threads.signal = (__u64)signal;
   threads.head = (__u64)signal + bpf_core_field_offset(struct signal_struct, thread_head);
   threads.at = (__u64)links_at(threads.head).next;
@@ -444,6 +445,31 @@ __noinline int record_memcg(void) {
   return 0;
 }
 
+/* Of the cgroup whose processes are listed, and of those above it but the root, which has none. A
+ * cgroup of v1 can be renamed. */
+char list_names[ABI_NAMES_MAX][ABI_NAME_BYTES];
+__u32 list_name_count; /* ABI_NAMES_MAX: there may be more */
+
+static long read_name(__u32 i, __u64* at) {
+  struct cgroup_subsys_state* css = (void*)*at;
+  __u64 parent = (__u64)BPF_CORE_READ(css, parent);
+
+  if (!parent) return 1;
+  bpf_probe_read_kernel_str(list_names[i & (ABI_NAMES_MAX - 1)], ABI_NAME_BYTES,
+                            BPF_CORE_READ(css, cgroup, kn, name));
+  list_name_count = i + 1;
+  *at = parent;
+  return 0;
+}
+
+__noinline int read_names(void) {
+  __u64 at = pass.at;
+
+  list_name_count = 0;
+  if (list_v1) bpf_loop(ABI_NAMES_MAX, read_name, &at, 0);
+  return 0;
+}
+
 /* Where the cgroup is whose processes are listed: 1 + its level; 0: not found yet. */
 __u32 list_depth;
 struct abi_memcg list_record; /* of each cgroup in turn */
@@ -454,10 +480,12 @@ __noinline int list_memcg(void) {
   struct cgroup* cgroup = BPF_CORE_READ(css, cgroup);
 
   /* A dying one may have the id of its successor: a controller was turned off and on. */
-  if (BPF_CORE_READ(cgroup, kn, id) == list_of && !(BPF_CORE_READ(css, flags) & CSS_DYING))
+  if (BPF_CORE_READ(cgroup, kn, id) == list_of && !(BPF_CORE_READ(css, flags) & CSS_DYING)) {
     list_depth = pass.level + 1;
-  else if (list_depth && pass.level < list_depth)
+    read_names();
+  } else if (list_depth && pass.level < list_depth) {
     return 1;
+  }
   if (!list_depth) return 0;
   list_record.flags = 0;
   count_processes((__u64)cgroup, &list_record);
@@ -520,6 +548,7 @@ int scan_memcgs(struct bpf_iter__bpf_map_elem* ctx) {
   listed_count = 0;
   listed_all = 1;
   list_depth = 0;
+  list_name_count = 0;
   steps_left = PROCESS_STEPS_OF_PASS;
   pass.at = pass.root;
   pass.level = 0;

@@ -45,6 +45,10 @@ struct abi_memcg {
 /* Processes that one pass can list. */
 #define ABI_LISTED_MAX 4096
 
+/* Names of a listed cgroup and of those above it, each with its zero. */
+#define ABI_NAMES_MAX 32
+#define ABI_NAME_BYTES 256
+
 /* A process of the cgroup whose processes a pass lists, as it writes them into the memory-mapped
  * array `listed`. */
 struct abi_listed {

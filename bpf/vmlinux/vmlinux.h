@@ -33,6 +33,7 @@ struct list_head {
 /* include/linux/cgroup-defs.h, include/linux/kernfs.h */
 struct kernfs_node {
   __u64 id;
+  const char* name;
 };
 
 struct cgroup_root {

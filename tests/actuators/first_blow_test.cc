@@ -31,6 +31,13 @@ std::shared_ptr<const ProtectedGroups> one_group() {
       std::vector<ProtectedGroup>{{CgroupId{9}, "/protected", true}});
 }
 
+Workload workload_at(const std::string& path) {
+  Workload workload;
+  workload.cgroup = CgroupId{7};
+  workload.path = path;
+  return workload;
+}
+
 class FirstBlowTest : public testing::Test {
  protected:
   FirstBlowTest() {
@@ -46,7 +53,7 @@ class FirstBlowTest : public testing::Test {
       EXPECT_EQ(cgroup, CgroupId{7});
       return std::exchange(first, false) ? before : after;
     };
-    return strike_first(ProcessLister(list), CgroupId{7}, never_kill_, clock_);
+    return strike_first(ProcessLister(list, path_), victim_, never_kill_, clock_);
   }
   // SIGKILL ends a process before the call that sends it to the next one returns to user space, but
   // the exit may come later.
@@ -56,6 +63,8 @@ class FirstBlowTest : public testing::Test {
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   }
 
+  Workload victim_ = workload_at("/t/victim");
+  ProcessLister::Path path_;
   std::deque<test::Child> children_;
   Listed all_;
   NeverKill never_kill_ = NeverKill::of_this_process();
@@ -79,7 +88,7 @@ TEST_F(FirstBlowTest, EndsAllThatAreListedTwice) {
 TEST_F(FirstBlowTest, SignalsNoKnownProcessAgain) {
   const std::vector<pid_t> known{all_[1].pid};
   const FirstBlow blow = strike_first(ProcessLister([&](CgroupId) { return Result<Listed>(all_); }),
-                                      CgroupId{7}, never_kill_, clock_, known);
+                                      victim_, never_kill_, clock_, known);
   EXPECT_EQ(blow.reached.size(), 2U);
   EXPECT_EQ(blow.present.size(), 3U);
   EXPECT_FALSE(children_[1].ended());
@@ -87,7 +96,7 @@ TEST_F(FirstBlowTest, SignalsNoKnownProcessAgain) {
 
 TEST_F(FirstBlowTest, IgnoresAllButTheOnlyOne) {
   const FirstBlow blow = strike_first(ProcessLister([&](CgroupId) { return Result<Listed>(all_); }),
-                                      CgroupId{7}, never_kill_, clock_, {}, all_[1].pid);
+                                      victim_, never_kill_, clock_, {}, all_[1].pid);
   EXPECT_EQ(blow.reached.size(), 1U);
   EXPECT_EQ(blow.present, std::vector<pid_t>{all_[1].pid});
   EXPECT_TRUE(was_killed(1));
@@ -125,6 +134,28 @@ TEST_F(FirstBlowTest, EndsAProcessWithAThreadElsewhereWhereNoGroupIsProtected) {
   never_kill_.protect(std::make_shared<const ProtectedGroups>(std::vector<ProtectedGroup>()));
   EXPECT_TRUE(strike(all_, all_).all_may_end);
   EXPECT_TRUE(was_killed(0));
+}
+
+TEST_F(FirstBlowTest, SparesACgroupThatWasRenamedToAPathThatMayBeProtected) {
+  never_kill_.protect(std::make_shared<const ProtectedGroups>(
+      std::vector<ProtectedGroup>{{CgroupId{9}, "/t/listed", true}},
+      std::vector<std::string>{"/t/k*"}));
+  for (const char* path : {"/t/listed", "/t/kept"}) {
+    path_ = [=] { return path; };
+    EXPECT_FALSE(strike(all_, all_).at) << path;
+  }
+  path_ = [] { return std::nullopt; };
+  EXPECT_FALSE(strike(all_, all_).at) << "not known";
+  for (const test::Child& child : children_) EXPECT_FALSE(child.ended());
+  path_ = [] { return "/t/other"; };
+  EXPECT_TRUE(strike(all_, all_).at) << "a victim does not escape by a rename";
+}
+
+TEST_F(FirstBlowTest, EndsACgroupThatIsWhereThePolicyFoundIt) {
+  never_kill_.protect(std::make_shared<const ProtectedGroups>(std::vector<ProtectedGroup>(),
+                                                              std::vector<std::string>{"/t/*"}));
+  path_ = [] { return "/t/victim"; };
+  EXPECT_TRUE(strike(all_, all_).at) << "whatever the rules are";
 }
 
 TEST_F(FirstBlowTest, NeverEndsThisProcess) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -28,12 +29,14 @@ class LadderListed : public testing::Test {
     run_.ladder().list_processes_by(lister());
   }
   actuators::ProcessLister lister() {
-    return actuators::ProcessLister([this](CgroupId cgroup) {
-      auto listed = scan_->processes_in(cgroup, run_.tree().version());
-      if (listed.ok()) ++lists_;
-      if (listed.ok() && missed_) miss(*listed);
-      return listed;
-    });
+    return actuators::ProcessLister(
+        [this](CgroupId cgroup) {
+          auto listed = scan_->processes_in(cgroup, run_.tree().version());
+          if (listed.ok()) ++lists_;
+          if (listed.ok() && missed_) miss(*listed);
+          return listed;
+        },
+        mounts().v1 ? [this] { return scan_->listed_path(); } : actuators::ProcessLister::Path());
   }
   void SetUp() override {
     if (!scan_) GTEST_SKIP() << "not applicable: " << refused_ << "; runs in the guests";
@@ -199,6 +202,30 @@ TEST_F(LadderListed, TheWarmUpEndsItsOwnChildOnly) {
   ASSERT_TRUE(agent.wait_exit());
   EXPECT_EQ(agent.reap(), 0);
   EXPECT_TRUE(neighbour.alive());
+}
+
+// The parent is renamed, for the victim to have another path too.
+TEST_F(LadderListed, ARenamedVictimIsSparedWhereARuleMayProtectIt) {
+  if (!mounts().v1) GTEST_SKIP() << "not applicable: a cgroup of v2 cannot be renamed";
+  const auto parent = scratch_.child("parent");
+  const auto path = scratch_.child("parent/victim");
+  Hog hog(scratch_, path, mib(8));
+  const WorkloadSample victim = rank(path);
+  const auto protect = [&](const std::string& glob) {
+    run_.ladder().protect(std::make_shared<const actuators::ProtectedGroups>(
+        std::vector<actuators::ProtectedGroup>(), std::vector<std::string>{glob}));
+  };
+  run_.hold(path);
+  std::filesystem::rename(scratch_.directory(parent), scratch_.directory(parent) + "-renamed");
+  protect(parent + "-*/victim");
+  const Outcome spared = run_.kill(victim);
+  EXPECT_EQ(spared.state, KillState::failed) << describe(spared);
+  EXPECT_TRUE(hog.alive());
+  protect("/another");
+  const Outcome killed = run_.kill(victim);
+  std::filesystem::rename(scratch_.directory(parent) + "-renamed", scratch_.directory(parent));
+  EXPECT_EQ(killed.state, KillState::released) << describe(killed);
+  EXPECT_TRUE(hog.child().wait_exit());
 }
 
 TEST_F(LadderListed, ADryRunSignalsNothing) {

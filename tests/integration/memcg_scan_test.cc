@@ -225,11 +225,13 @@ TEST_F(MemcgScanTest, ListsTheProcessesOfACgroupAndThoseBelow) {
   EXPECT_THAT(pids_in(below), testing::UnorderedElementsAre(second.pid()));
   EXPECT_THAT(pids_in(groups_.path()),
               testing::UnorderedElementsAre(first.pid(), second.pid(), other.pid()));
+  EXPECT_EQ(scan_->listed_path(), mounts().v1 ? std::optional(groups_.path()) : std::nullopt);
   EXPECT_THAT(pids_in(groups_.child("empty")), testing::IsEmpty());
   EXPECT_EQ(pass(above).processes, 2U) << "a pass over the memory still reads all";
   const auto none = list(CgroupId{std::uint64_t{1} << 62});
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().code, ENOENT);
+  EXPECT_FALSE(scan_->listed_path());
 }
 
 TEST_F(MemcgScanTest, AStormOfForksNeitherMiscountsNorFails) {

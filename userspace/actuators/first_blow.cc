@@ -43,16 +43,16 @@ bool may_be_signalled(const kernel::ProcessRef& process,
 
 }  // namespace
 
-FirstBlow strike_first(const ProcessLister& lister, CgroupId cgroup, const NeverKill& never_kill,
-                       const Clock& clock, std::span<const pid_t> known,
-                       std::optional<pid_t> only) {
+FirstBlow strike_first(const ProcessLister& lister, const Workload& victim,
+                       const NeverKill& never_kill, const Clock& clock,
+                       std::span<const pid_t> known, std::optional<pid_t> only) {
   FirstBlow blow;
-  const auto before = list(lister, cgroup, only);
+  const auto before = list(lister, victim.cgroup, only);
   if (!before.ok()) return blow;
   std::vector<kernel::ProcessRef> opened = open_all(*before, known);
   if (opened.empty()) return blow;
-  const auto listed = list(lister, cgroup, only);
-  if (!listed.ok()) return blow;
+  const auto listed = list(lister, victim.cgroup, only);
+  if (!listed.ok() || lister.may_be_renamed_to_protected(victim.path, never_kill)) return blow;
   blow.opened = clock.now();
   for (kernel::ProcessRef& process : opened) {
     if (!may_be_signalled(process, *listed, lister, never_kill)) continue;

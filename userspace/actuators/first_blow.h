@@ -13,7 +13,7 @@
 #include "actuators/process_lister.h"
 #include "base/clock.h"
 #include "kernel/process_ref.h"
-#include "model/ids.h"
+#include "model/workload.h"
 
 namespace forestall::actuators {
 
@@ -29,10 +29,12 @@ struct FirstBlow {
 // Opens at most this many: each takes some 30 us, and the first waits for all.
 inline constexpr std::size_t kFirstBlowMax = 64;
 
+// None is signalled if the cgroup got a path meanwhile that may be protected.
+//
 // A process that may be spared for a thread elsewhere (members.h) is left to the caller.
 // Those in `known` (sorted) are signalled already, and not again. If `only` is given, all others
 // are ignored (the warm-up's child). REQUIRES: lister.exists().
-[[nodiscard]] FirstBlow strike_first(const ProcessLister& lister, CgroupId cgroup,
+[[nodiscard]] FirstBlow strike_first(const ProcessLister& lister, const Workload& victim,
                                      const NeverKill& never_kill, const Clock& clock,
                                      std::span<const pid_t> known = {},
                                      std::optional<pid_t> only = std::nullopt);

@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <functional>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,7 +25,10 @@ class ProcessLister {
 
   // Nothing can list them on this host: only files can.
   ProcessLister() = default;
-  explicit ProcessLister(List list) : list_(std::move(list)) {}
+  // `path`: where the cgroup is that was listed last; nullopt: not known. Null: where it was.
+  using Path = std::function<std::optional<std::string>()>;
+  explicit ProcessLister(List list, Path path = nullptr)
+      : list_(std::move(list)), path_(std::move(path)) {}
 
   [[nodiscard]] bool exists() const { return list_ != nullptr; }
   // REQUIRES: exists().
@@ -38,9 +43,18 @@ class ProcessLister {
     const ProtectedGroups* groups = never_kill.protected_groups();
     return process.apart && groups != nullptr && !groups->all().empty();
   }
+  // Whether the cgroup that was listed last has been renamed, and what it is now may be protected.
+  [[nodiscard]] bool may_be_renamed_to_protected(const std::string& path,
+                                                 const NeverKill& never_kill) const {
+    const ProtectedGroups* groups = never_kill.protected_groups();
+    if (path_ == nullptr || groups == nullptr) return false;
+    const auto now = path_();
+    return !now || (*now != path && groups->may_cover(*now));
+  }
 
  private:
   List list_;
+  Path path_;
 };
 
 }  // namespace forestall::actuators

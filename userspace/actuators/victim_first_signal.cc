@@ -24,8 +24,8 @@ bool Victim::strike() {
 // One more blow. False: no process was signalled.
 bool Victim::strike_listed() {
   const VictimContext& context = kill_.context;
-  FirstBlow blow = strike_first(context.lister, outcome_.victim.cgroup, context.never_kill,
-                                context.clock, processes_.known(), only_);
+  FirstBlow blow = strike_first(context.lister, outcome_.victim, context.never_kill, context.clock,
+                                processes_.known(), only_);
   if (!blow.at) return false;
   if (!outcome_.signalled) outcome_.signalled = blow.at;
   const auto count = static_cast<std::uint32_t>(blow.reached.size());
@@ -75,6 +75,10 @@ void Victim::follow_strike() {
 bool Victim::kill_pinned() {
   const auto members = pinned_->members(kill_.context.lister);
   if (!members.ok()) return false;
+  const VictimContext& context = kill_.context;
+  if (context.lister.may_be_renamed_to_protected(outcome_.victim.path, context.never_kill)) {
+    return false;
+  }
   Bytes usage = outcome_.usage_before;
   if (pinned_->meter() != nullptr) usage = pinned_->meter()->read().optional().value_or(usage);
   auto sent = pinned_->kill(*members, kill_.context.clock);

@@ -108,7 +108,7 @@ void Core::start() {
 // No process with a thread in a protected workload is signalled.
 void Core::rescanned() {
   annotations_.report(parts_.observer.workloads(), config_.pod_annotations);
-  const auto groups = protected_groups(parts_.observer);
+  const auto groups = protected_groups(parts_.observer, config_);
   parts_.ladder.protect(groups);
   parts_.guard.protect(groups);
 }

@@ -5,11 +5,12 @@
 #include <memory>
 
 #include "actuators/protected_groups.h"
+#include "model/config.h"
 #include "sources/observer.h"
 
 namespace forestall::agent {
 
 [[nodiscard]] std::shared_ptr<const actuators::ProtectedGroups> protected_groups(
-    const sources::Observer& observer);
+    const sources::Observer& observer, const Config& config);
 
 }  // namespace forestall::agent

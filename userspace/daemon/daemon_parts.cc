@@ -226,10 +226,15 @@ Result<void> build_parts(DaemonParts& parts, agent::ProbedHost& host, const Conf
   parts.ladder->take_cgroups_from(
       [observer = parts.observer.get()](CgroupId cgroup) { return observer->held(cgroup); });
   if (host.memcgs) {
+    actuators::ProcessLister::Path listed_path;
+    if (host.tree.version() == kernel::CgroupVersion::v1) {
+      listed_path = [memcgs = host.memcgs.get()] { return memcgs->listed_path(); };
+    }
     parts.ladder->list_processes_by(actuators::ProcessLister(
         [memcgs = host.memcgs.get(), version = host.tree.version()](CgroupId cgroup) {
           return memcgs->processes_in(cgroup, version);
-        }));
+        },
+        std::move(listed_path)));
   }
   TRY(build_sources(parts, host, config));
   build_scanner(parts, log);

@@ -289,7 +289,7 @@ Result<std::vector<ListedProcess>> MemcgScan::processes_in(CgroupId cgroup, Cgro
   if (loaded_->runs_left <= kRunsKept) return Error{EBUSY, "BPF pass over processes: no run left"};
   auto& bss = *loaded_->skeleton->bss;
   bss.list_of = cgroup.inode;
-  bss.find_apart = version == CgroupVersion::v1 ? 1 : 0;
+  bss.list_v1 = version == CgroupVersion::v1 ? 1 : 0;
   const auto passed = pass_once();
   if (passed.ok()) {
     list_pause_.succeeded();
@@ -314,6 +314,15 @@ Result<std::vector<ListedProcess>> MemcgScan::processes_in(CgroupId cgroup, Cgro
   const auto repeated = std::ranges::unique(found, {}, &ListedProcess::pid);
   found.erase(repeated.begin(), repeated.end());
   return found;
+}
+
+std::optional<std::string> MemcgScan::listed_path() const {
+  const auto& bss = *loaded_->skeleton->bss;
+  const std::uint32_t count = bss.list_name_count;
+  if (count == 0 || count >= ABI_NAMES_MAX) return std::nullopt;
+  std::string path;
+  for (std::uint32_t i = count; i > 0; --i) path.append("/").append(bss.list_names[i - 1]);
+  return path;
 }
 
 std::string MemcgScan::evidence() const {

@@ -88,6 +88,9 @@ class MemcgScan {
   // read. EOVERFLOW: more than ABI_LISTED_MAX. EBUSY: not tried, as others failed shortly before,
   // or renew() has not been called for long. `version`: of the memory hierarchy.
   Result<std::vector<ListedProcess>> processes_in(CgroupId cgroup, CgroupVersion version);
+  // What the kernel calls the cgroup of the last processes_in() now, on cgroup v1, where it can be
+  // renamed. Nullopt: not known, because the list failed or it is too deep, or it cannot be.
+  [[nodiscard]] std::optional<std::string> listed_path() const;
   // What serves ABI_MEMCG_RUNS passes is opened again, if it has served three quarters of them. For
   // times when nothing is urgent.
   void renew();

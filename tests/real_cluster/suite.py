@@ -15,6 +15,7 @@ from agent_tests import AgentTests
 from annotation_tests import AnnotationTests
 from clock_tests import ClockTests
 from credential_tests import CredentialTests
+from dry_run_tests import DryRunTests
 from fault_tests import FaultTests
 from figures import LEAKERS, print_figures
 from fixture import report
@@ -37,7 +38,7 @@ from lab import NODE, Lab, LabError
 started = time.monotonic()
 
 
-class ClusterTest(AgentTests, AnnotationTests, ClockTests, CredentialTests,
+class ClusterTest(AgentTests, AnnotationTests, ClockTests, CredentialTests, DryRunTests,
                   FaultTests, OrderTests, RepetitionTests, ReportTests, HostileTests,
                   RebalanceTests, MoveTests, MeasuredFaultTests, MoveBackgroundTests,
                   MoveFaultTests, MovePlaceholderTests, RightsTests, ReadmeTests, SoftTests):

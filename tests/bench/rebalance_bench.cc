@@ -2,9 +2,10 @@
 // rebalance_bench [NODES] [PODS] [PLUGIN]: time and memory of the rebalancer on a generated
 // cluster, from files to plans, as upstream and with all corrections. Default: 5,000 nodes, 150,000
 // pods, and each plugin, then all in one plan. PLUGIN `all`: only that plan. rebalance_bench curve:
-// LowNodeUtilization and the largest process against the size of the cluster, with 30 pods a node,
-// as tab-separated values.
+// CPU time and memory of LowNodeUtilization and of all plugins against the size of the cluster,
+// with 30 pods a node, as tab-separated values. rebalance_bench plot: the same as SVG.
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <span>
@@ -25,6 +27,7 @@
 #include "descheduler/descheduler_policy.h"
 #include "rebalance/rebalance.h"
 #include "rebalance_cluster.h"
+#include "size_plot.h"
 
 namespace forestall {
 namespace {
@@ -144,38 +147,73 @@ int run(int nodes, int pods, std::string_view plugin) {
   return 0;
 }
 
-struct Size {
-  int nodes = 0;
-  int pods = 0;
-  double upstream_s = 0;  // CPU time of a plan
-  std::size_t upstream_evictions = 0;
+constexpr int kPodsPerNode = 30;
+constexpr int kSizes[] = {250, 500, 1000, 2000, 4000, 5000};
+
+// From now on the peak is that of what follows.
+bool reset_peak() {
+  ::malloc_trim(0);
+  std::ofstream file("/proc/self/clear_refs");
+  file << "5" << std::flush;
+  return file.good();
+}
+
+// In MiB; nothing: unknown.
+std::optional<double> peak_since_reset() {
+  constexpr double kKibPerMib = 1024;
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    double kib = 0;
+    if (word == "VmHWM:" && status >> kib) return kib / kKibPerMib;
+  }
+  return std::nullopt;
+}
+
+// Of a plan, by both modes.
+struct PlanCost {
+  double upstream_s = 0;  // CPU
   double fixed_s = 0;
-  std::size_t fixed_evictions = 0;
-  double peak_mib = 0;
+  double peak_mib = 0;  // of the process, during these plans
 };
 
-// In a process of its own, because the peak of a process does not fall. Writes a Size to `out`.
+struct Size {
+  double read_mib = 0;  // the peak while the text is read
+  PlanCost low_node_utilization;
+  PlanCost all_plugins;
+};
+
+bool measure_both(std::span<const Measured> plugins, const rebalance::Snapshot& snapshot,
+                  PlanCost& cost) {
+  if (!reset_peak()) return false;
+  for (const bool fixed : {false, true}) {
+    const auto policy = policy_of(plugins, "{nodeFit: true}", fixed);
+    if (!policy) return false;
+    const Stopwatch watch;
+    const rebalance::RebalancePlan plan = rebalance::rebalance(*policy, snapshot);
+    (fixed ? cost.fixed_s : cost.upstream_s) = watch.cpu();
+    fmt::print(stderr, "{} plugins, {}: {} evictions\n", plugins.size(),
+               fixed ? "fixed" : "upstream", plan.evictions.size());
+  }
+  const auto peak = peak_since_reset();
+  cost.peak_mib = peak.value_or(0);
+  return peak.has_value();
+}
+
+// In a process of its own, so that no memory is left of another size. Writes a Size to `out`.
 int run_one_size(int nodes, int out) {
-  constexpr int kPodsPerNode = 30;
   const auto snapshot = snapshot_of(nodes, nodes * kPodsPerNode);
   if (!snapshot) return 1;
-  Size size{.nodes = nodes, .pods = nodes * kPodsPerNode};
-  for (const bool fixed : {false, true}) {
-    const auto policy = policy_of({kMeasured, 1}, "{nodeFit: true}", fixed);
-    if (!policy) return 1;
-    const Stopwatch watch;
-    const rebalance::RebalancePlan plan = rebalance::rebalance(*policy, *snapshot);
-    (fixed ? size.fixed_s : size.upstream_s) = watch.cpu();
-    (fixed ? size.fixed_evictions : size.upstream_evictions) = plan.evictions.size();
-  }
-  size.peak_mib = peak_mib();
+  Size size;
+  size.read_mib = peak_mib();
+  if (!measure_both({kMeasured, 1}, *snapshot, size.low_node_utilization)) return 1;
+  if (!measure_both(kMeasured, *snapshot, size.all_plugins)) return 1;
   return ::write(out, &size, sizeof size) == sizeof size ? 0 : 1;
 }
 
 // Nothing: a process failed.
 std::vector<Size> measure_sizes() {
   std::vector<Size> sizes;
-  for (const int nodes : {250, 500, 1000, 2000, 4000, 5000}) {
+  for (const int nodes : kSizes) {
     int ends[2];
     if (::pipe(ends) != 0) return {};
     const pid_t child = ::fork();
@@ -191,48 +229,39 @@ std::vector<Size> measure_sizes() {
   return sizes;
 }
 
-void print_table(const std::vector<Size>& sizes) {
-  fmt::print("nodes\tpods\tupstream_s\tupstream_evictions\tfixed_s\tfixed_evictions\tpeak_mib\n");
-  for (const Size& each : sizes) {
-    fmt::print("{}\t{}\t{:.3f}\t{}\t{:.3f}\t{}\t{:.0f}\n", each.nodes, each.pods, each.upstream_s,
-               each.upstream_evictions, each.fixed_s, each.fixed_evictions, each.peak_mib);
-  }
-}
-
-// One line against the nodes, scaled to its own maximum, which its label has.
-void print_line(const std::vector<Size>& sizes, double Size::*value, const char* label,
-                const char* color, int row) {
-  constexpr double kLeft = 40;
-  constexpr double kWidth = 560;
-  constexpr double kBottom = 340;
-  constexpr double kHeight = 260;
-  constexpr int kRow = 18;
-  const double most = sizes.back().*value;
-  fmt::print(R"(<polyline fill="none" stroke="{}" stroke-width="2" points=")", color);
-  for (const Size& each : sizes) {
-    fmt::print("{:.1f},{:.1f} ", kLeft + kWidth * each.nodes / sizes.back().nodes,
-               kBottom - kHeight * each.*value / most);
-  }
-  fmt::print("\"/>\n<text x=\"50\" y=\"{}\" fill=\"{}\">{}: {:.2f} at the right end</text>\n",
-             kRow * (row + 1), color, label, most);
-}
-
-void print_plot(const std::vector<Size>& sizes) {
-  fmt::print(R"(<svg xmlns="http://www.w3.org/2000/svg" width="640" height="380" )"
-             R"(font-family="sans-serif" font-size="13"><rect width="640" height="380" )"
-             R"(fill="white"/><path d="M40 80V340H600" fill="none" stroke="gray"/>)"
-             "\n");
-  print_line(sizes, &Size::upstream_s, "LowNodeUtilization as upstream, CPU s", "#1f77b4", 0);
-  print_line(sizes, &Size::fixed_s, "with all corrections, CPU s", "#d62728", 1);
-  print_line(sizes, &Size::peak_mib, "largest process with the text, MiB", "#2ca02c", 2);
-  fmt::print("<text x=\"600\" y=\"360\" text-anchor=\"end\">{} nodes, {} pods</text></svg>\n",
-             sizes.back().nodes, sizes.back().pods);
+test::SizePlot plot_of(const std::vector<Size>& sizes) {
+  const auto line = [&](const char* name, const char* label, PlanCost Size::*plan,
+                        double PlanCost::*value) {
+    test::SizeLine out{name, label, {}};
+    for (const Size& each : sizes) out.values.push_back(each.*plan.*value);
+    return out;
+  };
+  std::vector<double> read;
+  for (const Size& each : sizes) read.push_back(each.read_mib);
+  constexpr auto kLow = &Size::low_node_utilization;
+  constexpr auto kAll = &Size::all_plugins;
+  return {
+      .nodes = {std::begin(kSizes), std::end(kSizes)},
+      .pods_per_node = kPodsPerNode,
+      .panels = {
+          {"CPU time of a plan, s",
+           {line("low_upstream_s", "LowNodeUtilization as upstream", kLow, &PlanCost::upstream_s),
+            line("low_fixed_s", "LowNodeUtilization, compat: fixed", kLow, &PlanCost::fixed_s),
+            line("all_upstream_s", "all plugins as upstream", kAll, &PlanCost::upstream_s),
+            line("all_fixed_s", "all plugins, compat: fixed", kAll, &PlanCost::fixed_s)}},
+          {"Largest memory of the process, MiB",
+           {{"read_mib", "while the text is read", read},
+            line("low_peak_mib", "plans of LowNodeUtilization", kLow, &PlanCost::peak_mib),
+            line("all_peak_mib", "plans of all plugins", kAll, &PlanCost::peak_mib)}}}};
 }
 
 int run_curve(bool plot) {
   const std::vector<Size> sizes = measure_sizes();
   if (sizes.empty()) return 1;
-  plot ? print_plot(sizes) : print_table(sizes);
+  const test::SizePlot measured = plot_of(sizes);
+  // The figures of a plot as well, in the same run.
+  if (plot) fmt::print(stderr, "{}", test::size_table(measured));
+  fmt::print("{}", plot ? test::size_svg(measured) : test::size_table(measured));
   return 0;
 }
 

@@ -70,7 +70,7 @@ rebalance::Snapshot two_old_pods() {
 
 std::vector<std::string> moved_pods(const CyclePlan::Made& made) {
   std::vector<std::string> names;
-  for (const rebalance::Move& each : made.plan.history.value()) names.push_back(each.pod);
+  for (const rebalance::Move& each : made.plan.history.value().moves) names.push_back(each.pod);
   return names;
 }
 
@@ -95,7 +95,7 @@ TEST(CyclePlan, KeepsTheEarlierMoveOfAPodThatWasGone) {
   ASSERT_TRUE(policy) << policy.error().text();
   rebalance::Snapshot snapshot = two_old_pods();
   rebalance::Move before{"other", "n2", "shop", "a", snapshot.taken_ns - 1'000'000'000};
-  CyclePlan plan(*std::move(policy), std::move(snapshot), {}, {before});
+  CyclePlan plan(*std::move(policy), std::move(snapshot), {}, {{before}, {}});
   EXPECT_THAT(moved_pods(plan.make(refused, clock.now())), testing::ElementsAre("a", "a", "b"));
   plan.gone("uid-a", "not found");
   EXPECT_THAT(moved_pods(plan.make(refused, clock.now())), testing::ElementsAre("a", "b"));

@@ -226,7 +226,7 @@ std::vector<std::string> evictions_of(const World& world) {
 }
 
 World plan_after(const std::string& policy, std::vector<std::string> objects,
-                 std::vector<std::string> metrics, const MoveHistory& history) {
+                 std::vector<std::string> metrics, const PlanHistory& history) {
   World world = plan_for(policy, objects, metrics);
   world.plan = rebalance(world.policy, world.snapshot, history);
   return world;
@@ -241,7 +241,7 @@ void play(Measure by, const std::string& compat, unsigned seed, PlanTotals& tota
   const bool fixed = compat == "fixed";
   MeasuredCluster cluster(seed);
   const std::string policy = policy_by(by, compat);
-  MoveHistory history;
+  PlanHistory history;
   for (int i = 0; i < kPlans; ++i) {
     std::vector<std::string> objects = cluster.objects(by);
     std::vector<std::string> metrics = cluster.metrics(by);
@@ -258,8 +258,8 @@ void play(Measure by, const std::string& compat, unsigned seed, PlanTotals& tota
     std::ranges::shuffle(objects, cluster.engine());
     std::ranges::shuffle(metrics, cluster.engine());
     EXPECT_EQ(evictions_of(world), evictions_of(plan_after(policy, objects, metrics, history)));
-    history = world.plan.history.value_or(MoveHistory());
-    for (Move& each : history) each.time_ns -= kIntervalSeconds * kNanosPerSecond;
+    history = world.plan.history.value_or(PlanHistory());
+    for (Move& each : history.moves) each.time_ns -= kIntervalSeconds * kNanosPerSecond;
     cluster.apply(world);
     if (testing::Test::HasFailure()) return;
   }

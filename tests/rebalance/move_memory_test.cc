@@ -38,7 +38,7 @@ World paced(const std::string& pacing, const std::vector<std::string>& objects,
             const MoveHistory& history, const std::string& compat = "upstream") {
   World world = plan_for(
       policy_text("PodLifeTime", kAnyAge, "{}", "compat: " + compat + ", " + pacing), objects);
-  world.plan = rebalance(world.policy, world.snapshot, history);
+  world.plan = rebalance(world.policy, world.snapshot, {history, {}});
   return world;
 }
 
@@ -101,7 +101,7 @@ TEST(MoveMemory, APlanPrintsWhatTheNextOneNeeds) {
                             {move_of("Job/a", "n1", 599), move_of("Job/b", "n1", 600),
                              move_of("Job/c", "n1", -599), move_of("Job/d", "n1", -600)});
   ASSERT_TRUE(world.plan.history);
-  EXPECT_THAT(*world.plan.history,
+  EXPECT_THAT(world.plan.history->moves,
               ElementsAre(move_of("Job/a", "n1", 599), move_of("Job/c", "n1", -599),
                           Move{"ReplicaSet/rs", "n1", "default", "p", kNow}));
 }
@@ -109,12 +109,12 @@ TEST(MoveMemory, APlanPrintsWhatTheNextOneNeeds) {
 TEST(MoveMemory, AnEvictionInTheBackgroundIsNoNewMove) {
   const auto cluster = nodes() + std::vector{pod_text("p", "n1", created(1800))};
   World world = paced("pacing: {memorySeconds: 600}, ", cluster, {});
-  ASSERT_EQ(world.plan.history.value().size(), 1U);
+  ASSERT_EQ(world.plan.history.value().moves.size(), 1U);
   world.snapshot.pods[0].evicted_in_background = true;
   const MoveHistory history{move_of("ReplicaSet/rs", "n1", 300)};
-  world.plan = rebalance(world.policy, world.snapshot, history);
+  world.plan = rebalance(world.policy, world.snapshot, {history, {}});
   EXPECT_THAT(world.evicted(), ElementsAre("p"));
-  EXPECT_EQ(world.plan.history, history);
+  EXPECT_EQ(world.plan.history.value().moves, history);
 }
 
 // Times of creation are whole seconds, and a plan is made within one.
@@ -127,8 +127,8 @@ TEST(MoveMemory, APodOfTheSecondOfTheMoveNeedNotComeAfterIt) {
                             pod_text("twin", "n2", this_second), pod_text("other", "n2", other)};
   const World first = paced("pacing: {memorySeconds: 600}, ", cluster, {});
   ASSERT_TRUE(first.plan.history);
-  ASSERT_EQ(first.plan.history->size(), 2U);
-  for (const Move& each : *first.plan.history) {
+  ASSERT_EQ(first.plan.history->moves.size(), 2U);
+  for (const Move& each : first.plan.history->moves) {
     EXPECT_THAT(each.existed, ElementsAre("uid-twin"));
   }
   // 200 s later; "late" may be the replacement.
@@ -238,7 +238,7 @@ TEST(MoveMemory, InFixedModeNoPodIsMovedTwiceWithinTheMemory) {
         world.snapshot.pods.push_back(std::move(pod));
       }
       sort(world.snapshot);
-      const RebalancePlan plan = rebalance(world.policy, world.snapshot, history);
+      const RebalancePlan plan = rebalance(world.policy, world.snapshot, {history, {}});
       for (const PodEviction& each : plan.evictions) {
         if (!each.refused.empty()) {
           refusals += each.refused.view().starts_with("a pod of its workload") ? 1 : 0;
@@ -251,7 +251,7 @@ TEST(MoveMemory, InFixedModeNoPodIsMovedTwiceWithinTheMemory) {
         slot = {fmt::format("n{}", dice() % 3), slot.generation + 1, now, now};
         ++moves;
       }
-      history = plan.history.value();
+      history = plan.history.value().moves;
     }
   }
   EXPECT_GT(moves, 100U);

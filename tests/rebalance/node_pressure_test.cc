@@ -257,7 +257,7 @@ std::vector<std::string> after_a_move(const ReportText& report, bool moved, int 
   if (moved) {
     history.push_back({"another", "n1", "default", "gone", kNow - seconds_ago * kNanosPerUnit});
   }
-  world.plan = rebalance(world.policy, world.snapshot, history);
+  world.plan = rebalance(world.policy, world.snapshot, {history, {}});
   return world.evicted();
 }
 
@@ -367,14 +367,14 @@ TEST(NodePressure, WhatAnEarlierPlanBookedCounts) {
   World world = press(cluster, "{}", "pacing: {memorySeconds: 3600}, ");
   ASSERT_THAT(world.evicted(), ElementsAre("a"));
   ASSERT_TRUE(world.plan.history);
-  const Move booked = world.plan.history->at(0);
+  const Move booked = world.plan.history->moves.at(0);
   EXPECT_EQ(booked.destination, "n2");
   EXPECT_EQ(counted(kMemory, booked.working_set), 60 << 20);
   Move earlier = booked;
   earlier.owner = "another";
   earlier.time_ns = kNow - std::int64_t{60} * kNanosPerUnit;
   const auto evicts = [&world](const Move& move) {
-    world.plan = rebalance(world.policy, world.snapshot, {move});
+    world.plan = rebalance(world.policy, world.snapshot, {{move}, {}});
     return !world.evicted().empty();
   };
   EXPECT_FALSE(evicts(earlier)) << "both would be more than a tenth of n2 allows";

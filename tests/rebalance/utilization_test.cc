@@ -247,7 +247,7 @@ TEST(LowNodeUtilization, WhatIsBookedCountsAsTheMovedPodUsed) {
   };
   World world = world_in("fixed");
   ASSERT_THAT(world.evicted(), ElementsAre("p1", "p2"));
-  Move move = world.plan.history.value().at(0);
+  Move move = world.plan.history.value().moves.at(0);
   EXPECT_EQ(move.destination, "n2");
   EXPECT_EQ(move.cpu, nanos_of(kCpu, 1));
   EXPECT_EQ(move.cpu_usage, nanos_of(kCpu, 300));
@@ -256,7 +256,7 @@ TEST(LowNodeUtilization, WhatIsBookedCountsAsTheMovedPodUsed) {
   move.node = "n9";
   move.time_ns -= 60 * kNanosPerUnit;
   const auto evicted_after = [&move](World& of) {
-    of.plan = rebalance(of.policy, of.snapshot, {move});
+    of.plan = rebalance(of.policy, of.snapshot, {{move}, {}});
     return of.evicted();
   };
   EXPECT_THAT(evicted_after(world), ElementsAre("p1", "p2")) << "n2 uses 15.5 %";
@@ -293,7 +293,7 @@ TEST(LowNodeUtilization, WhatAnEarlierProfileEvictedIsGoneFromItsNode) {
 
 TEST(LowNodeUtilization, RequestsAreNotAMeasuredUsage) {
   const World world = plan_for(low(kCpu30To50, "{}", "compat: fixed, "), hot_and_empty());
-  const Move move = world.plan.history.value().at(0);
+  const Move move = world.plan.history.value().moves.at(0);
   EXPECT_EQ(move.cpu, nanos_of(kCpu, 200));
   EXPECT_EQ(move.cpu_usage, 0);
 }
@@ -380,16 +380,16 @@ TEST(LowNodeUtilization, BookingsCountInSharesOfPrometheus) {
   EXPECT_THAT(by_shares("upstream").evicted(), ElementsAre("p1", "q1"));
 
   World later = by_shares("fixed");
-  Move move = later.plan.history.value().at(0);
+  Move move = later.plan.history.value().moves.at(0);
   EXPECT_EQ(move.destination, "n2");
   move.owner = "another";
   move.node = "n9";
   move.time_ns -= 60 * kNanosPerUnit;
-  later.plan = rebalance(later.policy, later.snapshot, {move});
+  later.plan = rebalance(later.policy, later.snapshot, {{move}, {}});
   EXPECT_EQ(later.node_class("n2"), NodeClass::appropriate) << "35 % with what is booked";
   EXPECT_THAT(later.evicted(), IsEmpty());
   move.cpu_usage = nanos_of(kCpu, 100);
-  later.plan = rebalance(later.policy, later.snapshot, {move});
+  later.plan = rebalance(later.policy, later.snapshot, {{move}, {}});
   EXPECT_THAT(later.evicted(), ElementsAre("p1")) << "it uses 5 %, so n2 uses 40 % with p1";
 }
 
@@ -419,7 +419,7 @@ TEST(LowNodeUtilization, SharesMayStillHaveWhatTheLastPlanMoved) {
     move.owner = "another";
     move.node = "n1";
     move.time_ns = kNow - seconds * kNanosPerUnit;
-    world.plan = rebalance(world.policy, world.snapshot, {move});
+    world.plan = rebalance(world.policy, world.snapshot, {{move}, {}});
     return world.evicted();
   };
   EXPECT_THAT(evicted_after(600, "fixed"), ElementsAre("q1"));

@@ -45,7 +45,7 @@ CyclePlan::Made CyclePlan::make(RefusedPods& refused, MonotonicTime now) {
     if (each.destination) eviction.destination = snapshot_.nodes[*each.destination].name;
     made.evictions.push_back(std::move(eviction));
   }
-  if (made.plan.history) forget_gone(*made.plan.history);
+  if (made.plan.history) forget_gone(made.plan.history->moves);
   limited_.clear();
   for (rebalance::ProfileRun& profile : made.plan.profiles) {
     for (rebalance::PluginReport& each : profile.plugins) {

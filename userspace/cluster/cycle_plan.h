@@ -33,7 +33,7 @@ class CyclePlan {
 
   // `texts`: that the snapshot uses besides its own. `history`: of the plans of earlier cycles.
   CyclePlan(rebalance::Policy policy, rebalance::Snapshot snapshot, Texts texts,
-            rebalance::MoveHistory history)
+            rebalance::PlanHistory history)
       : policy_(std::move(policy)),
         texts_(std::move(texts)),
         snapshot_(std::move(snapshot)),
@@ -73,7 +73,7 @@ class CyclePlan {
   const rebalance::Policy policy_;
   const Texts texts_;
   rebalance::Snapshot snapshot_;
-  const rebalance::MoveHistory history_;
+  const rebalance::PlanHistory history_;
   struct LimitedOf {
     std::string profile;
     std::string plugin;

@@ -389,8 +389,9 @@ void Rebalancer::forget_move(const PodTarget& pod) {
   const auto of_pod = [&pod](const rebalance::Move& move) {
     return move.pod_namespace == pod.pod_namespace && move.pod == pod.name;
   };
-  const auto last = std::find_if(history_.rbegin(), history_.rend(), of_pod);
-  if (last != history_.rend()) history_.erase(std::next(last).base());
+  rebalance::MoveHistory& moves = history_.moves;
+  const auto last = std::find_if(moves.rbegin(), moves.rend(), of_pod);
+  if (last != moves.rend()) moves.erase(std::next(last).base());
 }
 
 void Rebalancer::remember_end(const PlanEvictions::Ended& ended) {

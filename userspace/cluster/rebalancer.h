@@ -163,7 +163,7 @@ class Rebalancer {
   RefusedPods refused_;
   RecentEvictions recent_;
   BackgroundEvictions background_;
-  rebalance::MoveHistory history_;
+  rebalance::PlanHistory history_;
   PlanCounts counts_;
   RebalanceMetrics metrics_;
   InformerReporter informer_reporter_;

@@ -88,12 +88,12 @@ void read_history(const std::string& path, RebalanceInput& input, text::Findings
     findings.errors.push_back({{path, std::nullopt}, text.error().text()});
     return;
   }
-  auto moves = descheduler::parse_move_history(text->view());
-  if (!moves) {
-    findings.errors.push_back(finding_of(path, moves.error()));
+  auto history = descheduler::parse_plan_history(text->view());
+  if (!history) {
+    findings.errors.push_back(finding_of(path, history.error()));
     return;
   }
-  input.history = std::move(*moves);
+  input.history = std::move(*history);
 }
 
 std::int64_t time_of_day() {

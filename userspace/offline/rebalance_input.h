@@ -17,7 +17,7 @@ namespace forestall::cli {
 struct RebalanceInput {
   descheduler::DeschedulerPolicy policy;
   rebalance::Snapshot snapshot;
-  rebalance::MoveHistory history;
+  rebalance::PlanHistory history;
 };
 
 // Reads all files. Nothing after an error, which is in `findings`. Priority classes are known if

@@ -59,6 +59,7 @@ class PlanWriter {
     for (const rebalance::ProfileRun& each : plan.profiles) write_profile(each);
     out_.end_list();
     write_evictions(plan.evictions);
+    write_held_seats(plan.held_seats);
     if (plan.history) write_history(*plan.history);
     if (!plan.skipped.empty()) out_.member("skipped", plan.skipped);
     if (plan.fits_omitted) {
@@ -77,12 +78,12 @@ class PlanWriter {
     out_.forget_written();
   }
 
-  void write_history(const rebalance::MoveHistory& history) {
+  void write_history(const rebalance::PlanHistory& history) {
     out_.key("history");
     out_.begin_object();
     out_.key("moves");
     out_.begin_list();
-    for (const rebalance::Move& each : history) {
+    for (const rebalance::Move& each : history.moves) {
       out_.begin_object();
       out_.member("owner", each.owner);
       out_.member("node", each.node);
@@ -95,7 +96,46 @@ class PlanWriter {
       pass_on();
     }
     out_.end_list();
+    write_waiting(history.waiting);
     out_.end_object();
+  }
+
+  void write_waiting(const std::vector<rebalance::WaitingMove>& waiting) {
+    if (waiting.empty()) return;
+    out_.key("waiting");
+    out_.begin_list();
+    for (const rebalance::WaitingMove& each : waiting) {
+      out_.begin_object();
+      out_.member("profile", each.profile);
+      out_.member("plugin", each.plugin);
+      out_.member("workload", each.workload);
+      out_.member("namespace", each.pod_namespace);
+      out_.member("pod", each.pod);
+      if (!each.node.empty()) out_.member("node", each.node);
+      out_.member("limit", to_string(each.limit));
+      out_.member("since", intake::wall_time_text(each.since_ns));
+      out_.end_object();
+      pass_on();
+    }
+    out_.end_list();
+  }
+
+  void write_held_seats(const std::vector<rebalance::HeldSeat>& seats) {
+    if (seats.empty()) return;
+    out_.key("heldSeats");
+    out_.begin_list();
+    for (const rebalance::HeldSeat& each : seats) {
+      const rebalance::ClusterPod& pod = snapshot_.pods[each.pod];
+      out_.begin_object();
+      out_.member("namespace", pod.pod_namespace);
+      out_.member("name", pod.name);
+      out_.member("profile", each.profile);
+      out_.member("plugin", each.plugin);
+      out_.member("limit", to_string(each.limit));
+      out_.member("waitedSeconds", each.waited_seconds);
+      out_.end_object();
+    }
+    out_.end_list();
   }
 
   // In millicores and bytes.

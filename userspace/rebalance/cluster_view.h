@@ -62,6 +62,11 @@ struct PodSummary {
   bool evicted_in_background = false;
 };
 
+// A pod without an owner does not come back, and one that has ended takes no room.
+[[nodiscard]] inline bool comes_back(const PodSummary& pod) {
+  return pod.live && pod.has_owner;
+}
+
 // A pod that left its node, for another or (nothing) for good.
 struct PlaceChange {
   PodIndex pod = 0;

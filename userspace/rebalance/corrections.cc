@@ -58,6 +58,9 @@ constexpr CorrectionRow kTable[] = {
     {Correction::underutilized_destinations, "underutilized-destinations",
      "HighNodeUtilization moves pods also to fuller underutilized nodes, which then stay, if no "
      "other node has room, and also if all nodes are underutilized (#725, #755)"},
+    {Correction::waiting_moves, "waiting-moves",
+     "a move that a limit or a disruption budget refuses for 1,800 s gets the next seat of it, so "
+     "that the order of the plugins starves no workload"},
 };
 
 constexpr bool is_in_order() {

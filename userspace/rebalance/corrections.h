@@ -30,6 +30,7 @@ enum class Correction : std::uint8_t {
   unknown_usage,
   useful_moves,
   underutilized_destinations,
+  waiting_moves,
 };
 
 struct CorrectionRow {
@@ -55,7 +56,7 @@ class Corrections {
   friend bool operator==(const Corrections&, const Corrections&) = default;
 
  private:
-  std::bitset<static_cast<std::size_t>(Correction::underutilized_destinations) + 1> set_;
+  std::bitset<static_cast<std::size_t>(Correction::waiting_moves) + 1> set_;
 };
 
 }  // namespace forestall::rebalance

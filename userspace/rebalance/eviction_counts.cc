@@ -2,7 +2,6 @@
 #include "rebalance/eviction_counts.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "base/quotes.h"
 #include "rebalance/selector.h"
@@ -14,63 +13,115 @@ bool reached(const std::optional<std::uint64_t>& limit, std::uint64_t count) {
   return limit && count + 1 > *limit;
 }
 
-// Counts by name only if there is a limit.
-using CountsByName = std::unordered_map<std::string_view, std::uint64_t>;
-bool reached(const std::optional<std::uint64_t>& limit, CountsByName& counts,
-             std::string_view name) {
-  return limit && reached(limit, counts[name]);
-}
-
 std::string ignored(const ClusterPod& pod, const std::string& answer) {
   return "error when evicting pod (ignoring) " + in_double_quotes(pod.name) + ": " + answer;
 }
 
+EvictResult result_of(EvictionLimit limit) {
+  switch (limit) {
+    case EvictionLimit::total: return EvictResult::total_limit;
+    case EvictionLimit::node: return EvictResult::node_limit;
+    case EvictionLimit::pod_namespace: return EvictResult::namespace_limit;
+    case EvictionLimit::budget: break;
+  }
+  return EvictResult::refused;
+}
+
+std::uint64_t count_of(const std::unordered_map<std::string_view, std::uint64_t>& counts,
+                       std::string_view name) {
+  const auto found = counts.find(name);
+  return found == counts.end() ? 0 : found->second;
+}
+
 }  // namespace
 
-EvictionCounts::EvictionCounts(const Policy& policy, const ClusterView& view)
-    : policy_(policy), view_(view), evicted_(view.snapshot().pods.size()) {
+EvictionCounts::EvictionCounts(const Policy& policy, const ClusterView& view, WaitingMoves* waiting)
+    : policy_(policy), view_(view), waiting_(waiting), evicted_(view.snapshot().pods.size()) {
   for (const DisruptionBudget& each : view.snapshot().budgets) {
     allowed_.push_back(each.disruptions_allowed);
   }
+  kept_.resize(allowed_.size());
   for (PodIndex i = 0; i < view.snapshot().pods.size(); ++i) {
-    if (view.summary(i).evicted_in_background) count(view.pod(i));
+    if (view.summary(i).evicted_in_background) count(evictions_, i, 1);
   }
 }
 
-void EvictionCounts::count(const ClusterPod& pod) {
-  ++total_;
-  if (policy_.evictions_per_node && !pod.node.empty()) ++by_node_[pod.node];
-  if (policy_.evictions_per_namespace) ++by_namespace_[pod.pod_namespace];
+// Counts by name only if there is a limit.
+void EvictionCounts::count(Seats& seats, PodIndex index, int change) const {
+  const ClusterPod& pod = view_.pod(index);
+  const auto by = static_cast<std::uint64_t>(change);
+  seats.total += by;
+  if (policy_.evictions_per_node && !pod.node.empty()) seats.by_node[pod.node] += by;
+  if (policy_.evictions_per_namespace) seats.by_namespace[pod.pod_namespace] += by;
+}
+
+std::optional<EvictionLimit> EvictionCounts::reached_limit(PodIndex index, const Held* own) const {
+  const ClusterPod& pod = view_.pod(index);
+  const std::uint64_t mine = own == nullptr ? 0 : 1;
+  if (reached(policy_.evictions_total, evictions_.total + held_seats_.total - mine)) {
+    return EvictionLimit::total;
+  }
+  if (policy_.evictions_per_node && !pod.node.empty()) {
+    const bool held_there = own != nullptr && view_.pod(own->pod).node == pod.node;
+    const std::uint64_t held = count_of(held_seats_.by_node, pod.node) - (held_there ? 1 : 0);
+    if (reached(policy_.evictions_per_node, count_of(evictions_.by_node, pod.node) + held)) {
+      return EvictionLimit::node;
+    }
+  }
+  if (policy_.evictions_per_namespace) {
+    const std::uint64_t held = count_of(held_seats_.by_namespace, pod.pod_namespace) - mine;
+    const std::uint64_t evictions = count_of(evictions_.by_namespace, pod.pod_namespace);
+    if (reached(policy_.evictions_per_namespace, evictions + held)) {
+      return EvictionLimit::pod_namespace;
+    }
+  }
+  return std::nullopt;
 }
 
 // pkg/registry/core/pod/storage/eviction.go: pods that are pending, terminating or have ended need
-// no budget, and more than one budget is an error. A pod that the running plugin evicted already is
-// terminating, so evicting it again succeeds.
-std::string EvictionCounts::api_refusal(PodIndex index) {
+// no budget. A pod that the running plugin evicted already is terminating, so evicting it again
+// succeeds.
+std::vector<std::size_t> EvictionCounts::budgets_of(PodIndex index) const {
   const ClusterPod& pod = view_.pod(index);
-  if (!pod.refused.empty()) return ignored(pod, std::string(pod.refused));
   const bool terminating = pod.terminating || evicted_[index];
-  if (!is_live(pod) || pod.phase == PodPhase::pending || terminating) return "";
   std::vector<std::size_t> selecting;
+  if (!is_live(pod) || pod.phase == PodPhase::pending || terminating) return selecting;
   for (const std::size_t each : view_.budgets_in(pod.pod_namespace)) {
     const auto& selector = view_.snapshot().budgets[each].selector;
     if (selector && matches(*selector, pod.labels)) selecting.push_back(each);
   }
-  const bool none_left = std::any_of(selecting.begin(), selecting.end(),
-                                     [&](std::size_t each) { return allowed_[each] <= 0; });
-  if (none_left) {
+  return selecting;
+}
+
+std::string EvictionCounts::budget_refusal(const ClusterPod& pod,
+                                           const std::vector<std::size_t>& budgets,
+                                           const Held* own) const {
+  const auto left = [&](std::size_t each) {
+    const bool is_own = own != nullptr && std::ranges::count(own->budgets, each) > 0;
+    return allowed_[each] - kept_[each] + (is_own ? 1 : 0);
+  };
+  if (std::ranges::any_of(budgets, [&](std::size_t each) { return allowed_[each] <= 0; })) {
     return ignored(pod, "Cannot evict pod as it would violate the pod's disruption budget.");
   }
-  if (selecting.size() > 1) {
+  if (std::ranges::any_of(budgets, [&](std::size_t each) { return left(each) <= 0; })) {
+    return "a move that waits longer gets the disruption that the pod's budget allows";
+  }
+  return "";
+}
+
+// More than one budget is an error.
+std::string EvictionCounts::api_refusal(PodIndex index, const std::vector<std::size_t>& budgets) {
+  const ClusterPod& pod = view_.pod(index);
+  if (budgets.size() > 1) {
     return ignored(pod,
                    "This pod has more than one PodDisruptionBudget, which the eviction subresource "
                    "does not support.");
   }
-  for (const std::size_t each : selecting) --allowed_[each];
+  for (const std::size_t each : budgets) --allowed_[each];
   return "";
 }
 
-EvictResult EvictionCounts::evict(PodIndex index, std::string& refusal) {
+EvictResult EvictionCounts::evict(const Requester& by, PodIndex index, std::string& refusal) {
   const ClusterPod& pod = view_.pod(index);
   if (pod.uid.empty()) {
     refusal =
@@ -79,18 +130,84 @@ EvictResult EvictionCounts::evict(PodIndex index, std::string& refusal) {
   }
   // It counts already.
   if (pod.evicted_in_background) return EvictResult::evicted;
-  if (reached(policy_.evictions_total, total_)) return EvictResult::total_limit;
-  if (!pod.node.empty() && reached(policy_.evictions_per_node, by_node_, pod.node)) {
-    return EvictResult::node_limit;
+  const auto seat = find(by, index);
+  const Held* const own = seat == held_.end() ? nullptr : &seat->second;
+  if (const auto limit = reached_limit(index, own)) {
+    if (waiting_ != nullptr) waiting_->refused(by, index, *limit);
+    return result_of(*limit);
   }
-  if (reached(policy_.evictions_per_namespace, by_namespace_, pod.pod_namespace)) {
-    return EvictResult::namespace_limit;
+  if (!pod.refused.empty()) {
+    refusal = ignored(pod, std::string(pod.refused));
+    release(by, index);
+    return EvictResult::refused;
   }
-  refusal = api_refusal(index);
-  if (!refusal.empty()) return EvictResult::refused;
-  count(pod);
+  const std::vector<std::size_t> budgets = budgets_of(index);
+  refusal = budget_refusal(pod, budgets, own);
+  if (!refusal.empty()) {
+    if (waiting_ != nullptr) waiting_->refused(by, index, EvictionLimit::budget);
+    return EvictResult::refused;
+  }
+  refusal = api_refusal(index, budgets);
+  if (!refusal.empty()) {
+    release(by, index);
+    return EvictResult::refused;
+  }
+  count(evictions_, index, 1);
   evicted_[index] = true;
+  if (seat != held_.end()) release(seat);
+  if (waiting_ != nullptr) waiting_->evicted(by, index);
   return EvictResult::evicted;
+}
+
+bool EvictionCounts::hold(const WaitingMove& move, PodIndex index) {
+  const ClusterPod& pod = view_.pod(index);
+  std::vector<std::size_t> budgets = budgets_of(index);
+  const auto allows = [&](std::size_t each) { return allowed_[each] > kept_[each]; };
+  if (reached_limit(index, nullptr) || budgets.size() > 1 ||
+      !std::ranges::all_of(budgets, allows)) {
+    return false;
+  }
+  std::string_view name;
+  if (move.limit == EvictionLimit::node) name = pod.node;
+  if (move.limit == EvictionLimit::pod_namespace) name = pod.pod_namespace;
+  const std::size_t budget =
+      move.limit == EvictionLimit::budget && !budgets.empty() ? budgets.front() + 1 : 0;
+  if (!held_limits_.emplace(move.limit, name, budget).second) return false;
+  count(held_seats_, index, 1);
+  for (const std::size_t each : budgets) ++kept_[each];
+  held_.emplace(HeldKey{{move.profile, move.plugin}, pod.pod_namespace, workload_of(pod)},
+                Held{.pod = index, .node = move.node, .budgets = std::move(budgets)});
+  return true;
+}
+
+EvictionCounts::HeldSeats::iterator EvictionCounts::find(const Requester& by, PodIndex index) {
+  if (held_.empty()) return held_.end();
+  const ClusterPod& pod = view_.pod(index);
+  const auto [first, last] = held_.equal_range({by, pod.pod_namespace, workload_of(pod)});
+  const auto fits = [&](const auto& each) {
+    return each.second.node.empty() || each.second.node == pod.node;
+  };
+  const auto found = std::find_if(first, last, fits);
+  return found == last ? held_.end() : found;
+}
+
+EvictionCounts::HeldSeats::iterator EvictionCounts::release(HeldSeats::iterator held) {
+  count(held_seats_, held->second.pod, -1);
+  for (const std::size_t each : held->second.budgets) --kept_[each];
+  return held_.erase(held);
+}
+
+void EvictionCounts::release(const Requester& by, PodIndex index) {
+  if (held_.empty()) return;
+  const ClusterPod& pod = view_.pod(index);
+  auto [each, last] = held_.equal_range({by, pod.pod_namespace, workload_of(pod)});
+  while (each != last) each = each->second.pod == index ? release(each) : std::next(each);
+}
+
+void EvictionCounts::release_all(const Requester& by) {
+  for (auto each = held_.begin(); each != held_.end();) {
+    each = std::get<Requester>(each->first) == by ? release(each) : std::next(each);
+  }
 }
 
 }  // namespace forestall::rebalance

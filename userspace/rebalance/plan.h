@@ -12,6 +12,7 @@
 #include "rebalance/corrections.h"
 #include "rebalance/move_memory.h"
 #include "rebalance/shared_text.h"
+#include "rebalance/waiting_moves.h"
 
 namespace forestall::rebalance {
 
@@ -91,13 +92,31 @@ struct ProfileRun {
   std::vector<PluginReport> plugins;
 };
 
+// A seat of a limit that was held for a move, because it had waited.
+struct HeldSeat {
+  std::size_t pod = 0;  // index in the snapshot
+  std::string profile;
+  std::string plugin;
+  EvictionLimit limit = EvictionLimit::total;  // that refused it
+  std::int64_t waited_seconds = 0;
+};
+
+// What the plans of one policy remember.
+struct PlanHistory {
+  MoveHistory moves;
+  std::vector<WaitingMove> waiting;
+
+  friend bool operator==(const PlanHistory&, const PlanHistory&) = default;
+};
+
 struct RebalancePlan {
   Corrections corrections;  // that were made
   std::vector<ProfileRun> profiles;
   std::vector<PodEviction> evictions;  // of all plugins, in order
+  std::vector<HeldSeat> held_seats;    // the oldest move first
   std::string skipped;                 // why no plugin ran
   // What the next plan needs to remember; nothing: the policy has no memory.
-  std::optional<MoveHistory> history;
+  std::optional<PlanHistory> history;
   bool fits_omitted = false;  // too many pairs of pods and nodes
 };
 

@@ -19,10 +19,10 @@ struct CycleOptions {
   std::size_t fits_max = 200'000;
 };
 
-// One descheduling cycle. `history` is what earlier plans moved: RebalancePlan::history of the last
-// one. REQUIRES: sort(snapshot) was called.
+// One descheduling cycle. `history`: RebalancePlan::history of the last plan. REQUIRES:
+// sort(snapshot) was called.
 [[nodiscard]] RebalancePlan rebalance(const Policy& policy, const Snapshot& snapshot,
-                                      const MoveHistory& history, const CycleOptions& options = {});
+                                      const PlanHistory& history, const CycleOptions& options = {});
 // Without earlier plans.
 [[nodiscard]] RebalancePlan rebalance(const Policy& policy, const Snapshot& snapshot,
                                       const CycleOptions& options = {});

@@ -39,7 +39,7 @@ EvictionKey eviction_key(const ClusterView& view, PodIndex index, double surplus
 PluginSession::PluginSession(ClusterView& view, const Policy& policy, const DefaultEvictor& evictor,
                              std::span<const NodeIndex> nodes, EvictionCounts& counts,
                              MoveMemory& memory, RoomFinder& room_finder, ExplainOptions& explain,
-                             const std::string& profile, PluginReport& run)
+                             const Requester& requester, PluginReport& run)
     : view_(view),
       policy_(policy),
       evictor_(evictor),
@@ -49,8 +49,9 @@ PluginSession::PluginSession(ClusterView& view, const Policy& policy, const Defa
       room_finder_(room_finder),
       explain_(explain),
       run_(run),
-      profile_(profile),
-      plugin_(run.plugin),
+      requester_(requester),
+      profile_(std::string(requester.profile)),
+      plugin_(std::string(requester.plugin)),
       no_room_(std::string("no other node has room for it")) {
   room_finder_.start_plugin();
 }
@@ -84,6 +85,11 @@ void PluginSession::limit(PodIndex pod, const char* message) {
   run_.limited.push_back({pod, message});
 }
 
+// With the first pod only: the same limit stops all that follow.
+void PluginSession::limit_total(PodIndex pod) {
+  if (std::ranges::count(run_.limits, kTotalLimit) == 0) limit(pod, kTotalLimit);
+}
+
 void PluginSession::record(PodIndex pod, SharedText reason, SharedText refused,
                            std::optional<NodeIndex> destination) {
   run_.evictions.push_back(
@@ -98,26 +104,26 @@ EvictResult PluginSession::evict(PodIndex pod, SharedText reason, const Rooms* r
   }
   std::string refusal = memory_.refusal(pod);
   if (!refusal.empty()) {
+    counts_.release(requester_, pod);
     record(pod, std::move(reason), std::move(refusal));
     return EvictResult::refused;
   }
   std::optional<NodeIndex> destination;
-  // A pod without an owner does not come back, and one that has ended takes no room.
-  const bool comes_back = view_.summary(pod).live && view_.summary(pod).has_owner;
   const bool wants_room =
       view_.corrects(Correction::room_first) || (rooms != nullptr && rooms->required);
-  if (wants_room && comes_back) {
+  if (wants_room && comes_back(view_.summary(pod))) {
     const Rooms anywhere{.nodes = evictor_.fit_nodes(), .outlives_plugin = true};
     destination = room_finder_.find(pod, rooms == nullptr ? anywhere : *rooms);
     if (!destination) {
+      counts_.release(requester_, pod);
       record(pod, std::move(reason), no_room_);
       return EvictResult::refused;
     }
   }
-  const EvictResult result = counts_.evict(pod, refusal);
+  const EvictResult result = counts_.evict(requester_, pod, refusal);
   if (result != EvictResult::evicted) destination.reset();
   switch (result) {
-    case EvictResult::total_limit: limit(pod, kTotalLimit); break;
+    case EvictResult::total_limit: limit_total(pod); break;
     case EvictResult::node_limit: limit(pod, kNodeLimit); break;
     case EvictResult::namespace_limit: limit(pod, kNamespaceLimit); break;
     case EvictResult::evicted:
@@ -129,7 +135,13 @@ EvictResult PluginSession::evict(PodIndex pod, SharedText reason, const Rooms* r
     memory_.add(pod, destination, rooms != nullptr && rooms->measured ? rooms->usage : nullptr);
   }
   if (destination) view_.move(pod, *destination);
-  return result;
+  return next_of(result, rooms != nullptr);
+}
+
+EvictResult PluginSession::next_of(EvictResult result, bool is_alternative) const {
+  const bool is_full = result == EvictResult::total_limit || result == EvictResult::node_limit;
+  if (!is_full || !counts_.holds_seats()) return result;
+  return is_alternative ? EvictResult::node_limit : EvictResult::namespace_limit;
 }
 
 bool evicted_before(const ClusterView& view, PodIndex a, PodIndex b) {

@@ -28,7 +28,7 @@ class PluginSession {
   // All must outlive this object.
   PluginSession(ClusterView& view, const Policy& policy, const DefaultEvictor& evictor,
                 std::span<const NodeIndex> nodes, EvictionCounts& counts, MoveMemory& memory,
-                RoomFinder& room_finder, ExplainOptions& explain, const std::string& profile,
+                RoomFinder& room_finder, ExplainOptions& explain, const Requester& requester,
                 PluginReport& run);
 
   [[nodiscard]] const ClusterView& view() const { return view_; }
@@ -54,7 +54,8 @@ class PluginSession {
   void consider(PodIndex pod, std::string problem = {});
   // If room-first is corrected, or the room required, a live pod with an owner is evicted only if
   // there is a node for it (null: among those that nodeFit considers), where its requests are
-  // booked.
+  // booked. If waiting-moves is corrected, no limit ends the plugin, so that all that waits is
+  // found.
   [[nodiscard]] EvictResult evict(PodIndex pod, SharedText reason, const Rooms* rooms = nullptr);
 
   // Records that the plugin would have evicted the pod, and why it did not.
@@ -70,6 +71,9 @@ class PluginSession {
 
  private:
   void limit(PodIndex pod, const char* message);
+  void limit_total(PodIndex pod);
+  // What the plugin does next. `is_alternative`: it evicts only some of the node's pods.
+  [[nodiscard]] EvictResult next_of(EvictResult result, bool is_alternative) const;
   void record(PodIndex pod, SharedText reason, SharedText refused,
               std::optional<NodeIndex> destination = std::nullopt);
 
@@ -82,6 +86,7 @@ class PluginSession {
   RoomFinder& room_finder_;
   ExplainOptions& explain_;
   PluginReport& run_;
+  const Requester requester_;
   const SharedText profile_;
   const SharedText plugin_;
   const SharedText no_room_;

@@ -67,7 +67,7 @@ class Simulation {
   const SimulationOptions& options_;
   std::optional<Policy> policy_;  // nothing: nothing is moved
   SimulatedCluster cluster_;
-  MoveHistory history_;
+  PlanHistory history_;
   SimulationPoint now_;
   SimulationRun run_;
 };

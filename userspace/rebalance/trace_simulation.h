@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "rebalance/move_memory.h"
+#include "rebalance/plan.h"
 #include "rebalance/policy.h"
 #include "rebalance/simulation.h"
 #include "rebalance/snapshot.h"
@@ -58,7 +58,7 @@ class TraceSimulation {
   std::optional<Policy> policy_;    // nothing: nothing is moved
   std::uint64_t reports_kept_ = 0;  // of each node
   TraceOverlay overlay_;
-  MoveHistory history_;
+  PlanHistory history_;
   // As this run's nodes would have sent them, by node and time.
   std::vector<NodeReport> reports_;
   StringPool report_texts_;

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves that a limit refuses plan after plan get its next seat.
+#include "rebalance/waiting_moves.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "world.h"
+
+namespace forestall::rebalance::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr std::int64_t kWaitSecond = 1'000'000'000;
+constexpr int kPlanSeconds = 300;
+
+// Pods that restart often leave first, then old ones.
+std::string restarts_then_age(const std::string& top, const std::string& age = "1") {
+  return fmt::format(
+      "{{apiVersion: descheduler/v1alpha2, kind: DeschedulerPolicy, {}profiles: [{{name: p, "
+      "pluginConfig: [{{name: RemovePodsHavingTooManyRestarts, args: {{podRestartThreshold: 3}}}}, "
+      "{{name: PodLifeTime, args: {{maxPodLifeTimeSeconds: {}, labelSelector: {{matchLabels: "
+      "{{kind: old}}}}}}}}], plugins: {{deschedule: {{enabled: "
+      "[RemovePodsHavingTooManyRestarts, PodLifeTime]}}}}}}]}}",
+      top, age);
+}
+
+std::string restarting(const std::string& name, const PodText& like = {}) {
+  PodText text = like;
+  text.owner = "Job/" + name;
+  text.status = R"(, "containerStatuses": [{"restartCount": 9}])";
+  return pod_text(name, "n1", text);
+}
+
+std::string old_pod(const std::string& name, const std::string& cpu = "100m") {
+  return pod_text(name, "n1",
+                  {.cpu = cpu,
+                   .owner = "ReplicaSet/of-" + name,
+                   .metadata = R"(, "creationTimestamp": "2026-01-01T11:00:00Z",
+                                  "labels": {"kind": "old"})"});
+}
+
+const char* const kBudget = R"({"kind": "PodDisruptionBudget", "metadata": {"name": "x",
+    "namespace": "default"}, "spec": {"selector": {}}, "status": {"disruptionsAllowed": 1}})";
+
+std::vector<std::string> large_nodes() {
+  return {node_text("n1"), node_text("n2")};
+}
+
+WaitingMove waiting(const std::string& pod, int seconds,
+                    EvictionLimit limit = EvictionLimit::total) {
+  return {"p", "PodLifeTime", "ReplicaSet/of-" + pod,      "default", pod,
+          "",  limit,         kNow - seconds * kWaitSecond};
+}
+
+World planned(const std::string& policy, const std::vector<std::string>& objects,
+              const std::vector<WaitingMove>& moves) {
+  World world = plan_for(policy, objects);
+  world.plan = rebalance(world.policy, world.snapshot, PlanHistory{{}, moves});
+  return world;
+}
+
+Corrections all_but_waiting() {
+  Corrections some = Corrections::none();
+  for (const CorrectionRow& each : correction_table()) {
+    if (each.correction != Correction::waiting_moves) some.add(each.correction);
+  }
+  return some;
+}
+
+struct LimitCase {
+  std::string policy;  // its top
+  EvictionLimit limit;
+};
+
+// A new pod restarts too often before each plan, and uses up the limit.
+std::vector<int> plans_that_evict_z(const LimitCase& by, const std::string& compat,
+                                    bool without = false) {
+  std::vector<int> plans;
+  PlanHistory history;
+  for (int i = 0; i < 14; ++i) {
+    std::vector<std::string> objects =
+        large_nodes() +
+        std::vector{old_pod("z"), restarting(fmt::format("r{}", i), {.metadata = R"(,
+            "creationTimestamp": "2026-01-01T10:00:00Z")"})};
+    if (by.limit == EvictionLimit::budget) objects.emplace_back(kBudget);
+    World world = plan_for(restarts_then_age("compat: " + compat + ", " + by.policy), objects);
+    if (without) world.policy.corrections = all_but_waiting();
+    world.snapshot.taken_ns = kNow + i * kPlanSeconds * kWaitSecond;
+    world.plan = rebalance(world.policy, world.snapshot, history);
+    EXPECT_THAT(world.evicted(), SizeIs(1));
+    if (world.evicted() == std::vector<std::string>{"z"}) plans.push_back(i);
+    history = world.plan.history.value_or(PlanHistory());
+    if (compat == "upstream" || without) {
+      EXPECT_THAT(history.waiting, IsEmpty());
+    }
+    for (const WaitingMove& each : history.waiting) {
+      EXPECT_EQ(each.limit, by.limit) << each.pod;
+    }
+  }
+  return plans;
+}
+
+TEST(WaitingMoves, AStarvedWorkloadGetsItsTurnAfterHalfAnHour) {
+  for (const LimitCase& each :
+       {LimitCase{"maxNoOfPodsToEvictTotal: 1, ", EvictionLimit::total},
+        {"maxNoOfPodsToEvictPerNode: 1, ", EvictionLimit::node},
+        {"maxNoOfPodsToEvictPerNamespace: 1, ", EvictionLimit::pod_namespace},
+        {"", EvictionLimit::budget}}) {
+    SCOPED_TRACE(to_string(each.limit));
+    EXPECT_THAT(plans_that_evict_z(each, "fixed"), ElementsAre(6, 13));
+    EXPECT_THAT(plans_that_evict_z(each, "fixed", true), IsEmpty());
+    EXPECT_THAT(plans_that_evict_z(each, "upstream"), IsEmpty());
+  }
+}
+
+// PodLifeTime starts with the oldest pod and ended at the total limit.
+TEST(WaitingMoves, TheOrderOfOnePluginStarvesNoWorkload) {
+  std::vector<int> plans;
+  PlanHistory history;
+  for (int i = 0; i < 7; ++i) {
+    PodText older{.owner = fmt::format("Job/a{}", i),
+                  .metadata = R"(, "creationTimestamp": "2026-01-01T10:00:00Z")"};
+    World world = plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 1}", "{}",
+                                       "compat: fixed, maxNoOfPodsToEvictTotal: 1, "),
+                           large_nodes() + std::vector{old_pod("z"), pod_text("a", "n1", older)});
+    world.snapshot.taken_ns = kNow + i * kPlanSeconds * kWaitSecond;
+    world.plan = rebalance(world.policy, world.snapshot, history);
+    EXPECT_THAT(world.evicted(), ElementsAre(i < 6 ? "a" : "z"));
+    EXPECT_THAT(world.run().limited, SizeIs(1)) << "one event, not one for each pod";
+    history = world.plan.history.value();
+  }
+}
+
+constexpr const char* kOneInTotal = "compat: fixed, maxNoOfPodsToEvictTotal: 1, ";
+
+TEST(WaitingMoves, TheOldestGetsTheSeatThenTheFirstByName) {
+  const std::vector<std::string> objects =
+      large_nodes() + std::vector{restarting("r"), old_pod("x"), old_pod("y"), old_pod("z")};
+  const std::string policy = restarts_then_age(kOneInTotal);
+  const auto evicted = [&](const std::vector<WaitingMove>& moves) {
+    return planned(policy, objects, moves).evicted();
+  };
+  EXPECT_THAT(evicted({waiting("x", 1800), waiting("y", 1801)}), ElementsAre("y"));
+  EXPECT_THAT(evicted({waiting("z", 1800), waiting("y", 1800)}), ElementsAre("y"));
+  EXPECT_THAT(evicted({waiting("z", 1799), waiting("y", 1799)}), ElementsAre("r"));
+  const World world = planned(policy, objects, {waiting("z", 1900), waiting("y", 1900)});
+  ASSERT_THAT(world.plan.held_seats, SizeIs(1)) << "one of each limit";
+  EXPECT_EQ(world.snapshot.pods[world.plan.held_seats[0].pod].name, "y");
+  EXPECT_EQ(world.plan.held_seats[0].waited_seconds, 1900);
+  EXPECT_EQ(world.plan.held_seats[0].limit, EvictionLimit::total);
+}
+
+TEST(WaitingMoves, TheSeatIsHeldForOneMoveOnly) {
+  const World world =
+      planned(restarts_then_age("compat: fixed, maxNoOfPodsToEvictTotal: 3, "),
+              large_nodes() + std::vector{restarting("r1"), restarting("r2"), restarting("r3"),
+                                          restarting("r4"), old_pod("y"), old_pod("z")},
+              {waiting("y", 4000), waiting("z", 4000)});
+  EXPECT_THAT(world.evicted(), ElementsAre("r1", "r2", "y"));
+  std::vector<std::string> still;
+  for (const WaitingMove& each : world.plan.history.value().waiting) still.push_back(each.pod);
+  EXPECT_THAT(still, ElementsAre("z", "r3", "r4")) << "the oldest first";
+}
+
+// n2 has 2 cpu.
+TEST(WaitingMoves, AMoveWithoutRoomHoldsNoSeat) {
+  const World world = planned(
+      restarts_then_age(kOneInTotal),
+      {node_text("n1", {.cpu = "4000m"}), node_text("n2"), restarting("r"), old_pod("z", "2500m")},
+      {waiting("z", 4000)});
+  EXPECT_THAT(world.plan.held_seats, IsEmpty());
+  EXPECT_THAT(world.evicted(), ElementsAre("r"));
+  EXPECT_THAT(world.plan.history.value().waiting, IsEmpty());
+}
+
+TEST(WaitingMoves, ASeatThatItsMoveDoesNotUseIsFree) {
+  const std::vector<std::string> objects =
+      large_nodes() + std::vector{restarting("r"), old_pod("y"), old_pod("z")};
+  WaitingMove other = waiting("r", 4000);
+  other.plugin = "RemovePodsHavingTooManyRestarts";
+  other.workload = "ReplicaSet/of-z";
+  // The plugin does not request it: its pods do not restart.
+  EXPECT_THAT(
+      planned(restarts_then_age("compat: fixed, maxNoOfPodsToEvictPerNode: 2, "), objects, {other})
+          .evicted(),
+      ElementsAre("r", "y"));
+  // The API server refuses it.
+  World world = plan_for(restarts_then_age(kOneInTotal), objects);
+  for (ClusterPod& each : world.snapshot.pods) {
+    if (each.name == "y") each.refused = "too many requests";
+  }
+  world.plan = rebalance(world.policy, world.snapshot, PlanHistory{{}, {waiting("y", 4000)}});
+  EXPECT_THAT(world.plan.held_seats, SizeIs(1));
+  EXPECT_THAT(world.evicted(), ElementsAre("z"));
+  // There is no such plugin any more.
+  other.plugin = "RemoveDuplicates";
+  EXPECT_THAT(planned(restarts_then_age(kOneInTotal), objects, {other}).evicted(),
+              ElementsAre("r"));
+}
+
+}  // namespace
+}  // namespace forestall::rebalance::test

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rebalance/waiting_moves.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace forestall::rebalance {
+namespace {
+
+bool waited_longer(const WaitingMove& a, const WaitingMove& b) {
+  const auto key = [](const WaitingMove& each) {
+    return std::tie(each.since_ns, each.pod_namespace, each.pod, each.profile, each.plugin,
+                    each.node, each.workload);
+  };
+  return key(a) < key(b);
+}
+
+}  // namespace
+
+std::string_view to_string(EvictionLimit each) {
+  switch (each) {
+    case EvictionLimit::total: return "total";
+    case EvictionLimit::node: return "node";
+    case EvictionLimit::pod_namespace: return "namespace";
+    case EvictionLimit::budget: return "budget";
+  }
+  return "";
+}
+
+std::optional<EvictionLimit> parse_eviction_limit(std::string_view word) {
+  for (const EvictionLimit each : {EvictionLimit::total, EvictionLimit::node,
+                                   EvictionLimit::pod_namespace, EvictionLimit::budget}) {
+    if (word == to_string(each)) return each;
+  }
+  return std::nullopt;
+}
+
+std::string_view workload_of(const ClusterPod& pod) {
+  return pod.owners.empty() ? pod.uid : pod.owners.front().uid;
+}
+
+WaitingMoves::WaitingMoves(std::vector<WaitingMove> before, const ClusterView& view)
+    : view_(view), before_(std::move(before)) {
+  for (WaitingMove& each : before_) {
+    // A clock that was set back must not make a move wait longer.
+    each.since_ns = std::min(each.since_ns, view.now_ns());
+    const Key key{{each.profile, each.plugin}, each.pod_namespace, each.workload, each.node};
+    const auto known = since_.try_emplace(key, each.since_ns).first;
+    known->second = std::min(known->second, each.since_ns);
+  }
+}
+
+std::vector<const WaitingMove*> WaitingMoves::due() const {
+  std::vector<const WaitingMove*> due;
+  for (const WaitingMove& each : before_) {
+    const Nanos waited = Nanos{view_.now_ns()} - each.since_ns;
+    if (waited >= Nanos{kWaitingSeconds} * kNanosPerUnit) due.push_back(&each);
+  }
+  std::ranges::sort(due, [](const auto* a, const auto* b) { return waited_longer(*a, *b); });
+  return due;
+}
+
+WaitingMoves::Key WaitingMoves::key_of(const Requester& by, PodIndex index,
+                                       std::string_view node) const {
+  const ClusterPod& pod = view_.pod(index);
+  return {by, pod.pod_namespace, workload_of(pod), node};
+}
+
+void WaitingMoves::refused(const Requester& by, PodIndex pod, EvictionLimit limit) {
+  const bool by_node = limit == EvictionLimit::node;
+  refused_.try_emplace(key_of(by, pod, by_node ? view_.pod(pod).node : ""), Refused{pod, limit});
+}
+
+void WaitingMoves::evicted(const Requester& by, PodIndex pod) {
+  evicted_.insert(key_of(by, pod, ""));
+  evicted_.insert(key_of(by, pod, view_.pod(pod).node));
+}
+
+void WaitingMoves::keep(const Requester& by) {
+  kept_.insert(by);
+}
+
+// The limit may be another one than before.
+std::int64_t WaitingMoves::since(const Key& key, const Refused& refused) const {
+  std::int64_t since = view_.now_ns();
+  if (evicted_.contains(key)) return since;
+  Key before = key;
+  for (const std::string_view node : {std::string_view(), view_.pod(refused.pod).node}) {
+    std::get<3>(before) = node;
+    const auto known = since_.find(before);
+    if (known != since_.end()) since = std::min(since, known->second);
+  }
+  return since;
+}
+
+std::vector<WaitingMove> WaitingMoves::take() && {
+  std::vector<WaitingMove> waiting;
+  for (const auto& [key, refused] : refused_) {
+    const auto& [by, pod_namespace, workload, node] = key;
+    waiting.push_back({.profile = std::string(by.profile),
+                       .plugin = std::string(by.plugin),
+                       .workload = std::string(workload),
+                       .pod_namespace = std::string(pod_namespace),
+                       .pod = std::string(view_.pod(refused.pod).name),
+                       .node = std::string(node),
+                       .limit = refused.limit,
+                       .since_ns = since(key, refused)});
+  }
+  for (const WaitingMove& each : before_) {
+    const Requester by{each.profile, each.plugin};
+    const Key key{by, each.pod_namespace, each.workload, each.node};
+    if (kept_.contains(by) && !refused_.contains(key)) waiting.push_back(each);
+  }
+  std::ranges::sort(waiting, waited_longer);
+  if (waiting.size() > kWaitingMax) waiting.resize(kWaitingMax);
+  return waiting;
+}
+
+}  // namespace forestall::rebalance

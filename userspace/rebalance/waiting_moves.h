@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves that a limit refuses plan after plan. Input and output of a plan, as the moves are.
+//
+// The same plugins request the same evictions in the same order in each plan. If the first ones use
+// up a limit each time, the others never get a seat of it.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "rebalance/cluster_view.h"
+
+namespace forestall::rebalance {
+
+// In the order in which they are checked.
+enum class EvictionLimit : std::uint8_t { total, node, pod_namespace, budget };
+
+// "total", "node", "namespace", "budget".
+[[nodiscard]] std::string_view to_string(EvictionLimit each);
+[[nodiscard]] std::optional<EvictionLimit> parse_eviction_limit(std::string_view word);
+
+// After this time a seat is held for the move.
+inline constexpr std::int64_t kWaitingSeconds = 1800;
+// So many are remembered, the oldest ones.
+inline constexpr std::size_t kWaitingMax = 10'000;
+
+// All evictions of one workload that one plugin requests.
+struct WaitingMove {
+  std::string profile;
+  std::string plugin;
+  std::string workload;  // UID of the pods' first owner; of the pod, if it has none
+  std::string pod_namespace;
+  std::string pod;   // that the last plan refused first
+  std::string node;  // if its limit refused the pods there; else empty: they are on any node
+  EvictionLimit limit = EvictionLimit::total;
+  std::int64_t since_ns = 0;  // CLOCK_REALTIME
+
+  friend bool operator==(const WaitingMove&, const WaitingMove&) = default;
+};
+
+// The plugin of a profile that requests an eviction.
+struct Requester {
+  std::string_view profile;
+  std::string_view plugin;
+
+  friend auto operator<=>(const Requester&, const Requester&) = default;
+};
+
+// The UID by which a waiting move names the workload.
+[[nodiscard]] std::string_view workload_of(const ClusterPod& pod);
+
+class WaitingMoves {
+ public:
+  // Of the last plan. `view` must outlive this object.
+  WaitingMoves(std::vector<WaitingMove> before, const ClusterView& view);
+
+  // Those of `before` that have waited for kWaitingSeconds: the oldest first, then by namespace and
+  // name. Valid as long as this object.
+  [[nodiscard]] std::vector<const WaitingMove*> due() const;
+
+  // By this plan. The texts of the requester must outlive this object.
+  void refused(const Requester& by, PodIndex pod, EvictionLimit limit);
+  // What still waits of that workload waits since now.
+  void evicted(const Requester& by, PodIndex pod);
+  // It decided nothing, so what waited for it still waits.
+  void keep(const Requester& by);
+
+  // For the next plan.
+  [[nodiscard]] std::vector<WaitingMove> take() &&;
+
+ private:
+  // The last one is the node, if its limit refused; else empty.
+  using Key = std::tuple<Requester, std::string_view, std::string_view, std::string_view>;
+  struct Refused {
+    PodIndex pod = 0;
+    EvictionLimit limit = EvictionLimit::total;
+  };
+
+  [[nodiscard]] Key key_of(const Requester& by, PodIndex pod, std::string_view node) const;
+  // When the wait began.
+  [[nodiscard]] std::int64_t since(const Key& key, const Refused& refused) const;
+
+  const ClusterView& view_;
+  std::vector<WaitingMove> before_;
+  std::map<Key, std::int64_t> since_;  // of `before_`
+  std::map<Key, Refused> refused_;     // the first one
+  std::set<Key> evicted_;
+  std::set<Requester> kept_;
+};
+
+}  // namespace forestall::rebalance

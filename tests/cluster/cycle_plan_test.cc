@@ -101,5 +101,34 @@ TEST(CyclePlan, KeepsTheEarlierMoveOfAPodThatWasGone) {
   EXPECT_THAT(moved_pods(plan.make(refused, clock.now())), testing::ElementsAre("a", "b"));
 }
 
+// What was evicted before the refusal stays in the plan, or the limit would be exceeded.
+TEST(CyclePlan, KeepsItsDecisionsIfTheMoveWithTheSeatIsRefused) {
+  test::ManualClock clock;
+  RefusedPods refused;
+  auto policy = read_policy(
+      "policy.yaml", "maxNoOfPodsToEvictTotal: 1" + std::string(kOldPodsFixed), "fixed", nullptr);
+  ASSERT_TRUE(policy) << policy.error().text();
+  const auto seat_of_b = [](std::int64_t now) {
+    return rebalance::WaitingMove{"p",
+                                  "PodLifeTime",
+                                  "b",
+                                  "shop",
+                                  "b",
+                                  "",
+                                  rebalance::EvictionLimit::total,
+                                  now - 3600 * std::int64_t{1'000'000'000}};
+  };
+  rebalance::Snapshot snapshot = two_old_pods();
+  const rebalance::PlanHistory history{{}, {seat_of_b(snapshot.taken_ns)}};
+  CyclePlan plan(*std::move(policy), std::move(snapshot), {}, history);
+  const CyclePlan::Made first = plan.make(refused, clock.now());
+  EXPECT_THAT(moved_pods(first), testing::ElementsAre("b"));
+  plan.ended("uid-b", "refused by its budget");
+  const CyclePlan::Made again = plan.make(refused, clock.now());
+  EXPECT_THAT(moved_pods(again), testing::IsEmpty()) << "a was decided while the seat was held";
+  ASSERT_EQ(again.plan.history.value().waiting.size(), 1U);
+  EXPECT_EQ(again.plan.history.value().waiting[0].pod, "a");
+}
+
 }  // namespace
 }  // namespace forestall::cluster

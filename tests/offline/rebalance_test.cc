@@ -134,6 +134,38 @@ TEST(RebalanceCommand, TakesTheHistoryOfAnEarlierPlan) {
   EXPECT_THAT(bad.errors, HasSubstr("bad.json: moves[0]: 'owner' is missing"));
 }
 
+TEST(RebalanceCommand, HoldsASeatForWhatWaitsInTheHistory) {
+  const TempTree tree = files();
+  for (const std::string most : {"0", "1"}) {
+    tree.write(most + ".yaml",
+               "compat: fixed\nmaxNoOfPodsToEvictTotal: " + most + "\n" + std::string(kPolicy));
+  }
+  const auto run = [&](const std::string& most, const std::string& time,
+                       std::vector<std::string> more) {
+    std::vector<std::string> arguments{"rebalance",
+                                       "--policy-config-file",
+                                       tree / (most + ".yaml"),
+                                       "--cluster",
+                                       tree / "nodes.json",
+                                       tree / "pods.json",
+                                       "--now",
+                                       time,
+                                       "-o",
+                                       "json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ran ran = run_forestall(arguments);
+    EXPECT_EQ(ran.exit_code, 0) << ran.errors;
+    return ran.output;
+  };
+  const std::string first = run("0", "2026-01-01T00:00:00Z", {});
+  EXPECT_THAT(first, HasSubstr(R"("since": "2026-01-01T00:00:00.000Z")"));
+  EXPECT_THAT(first, Not(HasSubstr("heldSeats")));
+  tree.write("plan.json", first);
+  const std::string second = run("1", "2026-01-01T00:30:00Z", {"--history", tree / "plan.json"});
+  EXPECT_THAT(second, HasSubstr("heldSeats"));
+  EXPECT_THAT(second, HasSubstr(R"("waitedSeconds": 1800)"));
+}
+
 TEST(RebalanceCommand, RefusesAnotherMode) {
   const TempTree tree = files();
   tree.write("policy.yaml", "compat: better\n" + std::string(kPolicy));

@@ -228,6 +228,61 @@ TEST(PlanProperty, WithAllCorrectionsThereIsRoomForEveryMovedPod) {
   EXPECT_GT(balanced, 10U);
 }
 
+// The budget "x" selects the pods of app1 in the namespace a.
+void expect_budget_kept(const World& world) {
+  std::set<std::size_t> disrupted;
+  for (const PodEviction& each : world.plan.evictions) {
+    const ClusterPod& pod = world.snapshot.pods[each.pod];
+    const bool selected = std::ranges::any_of(pod.labels, [](const auto& label) {
+      return label.first == "app" && label.second == "app1";
+    });
+    if (each.refused.empty() && is_live(pod) && pod.pod_namespace == "a" && selected) {
+      disrupted.insert(each.pod);
+    }
+  }
+  EXPECT_LE(disrupted.size(),
+            static_cast<std::size_t>(world.snapshot.budgets.at(0).disruptions_allowed));
+}
+
+// Plans of the same cluster, in which nothing leaves: what waits gets older and gets seats.
+TEST(PlanProperty, LimitsHoldWhileSeatsAreHeld) {
+  const std::string policy = "compat: fixed" + std::string(kEverything);
+  std::size_t seats = 0;
+  std::size_t used = 0;
+  for (unsigned seed = 1; seed <= 150; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    std::vector<std::string> objects = random_cluster(dice);
+    World world = plan_for(policy, objects);
+    std::shuffle(objects.begin(), objects.end(), dice.engine());
+    World shuffled = plan_for(policy, objects);
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(world.plan.history);
+      PlanHistory history{{}, world.plan.history->waiting};
+      for (WaitingMove& each : history.waiting) {
+        each.since_ns -= (kWaitingSeconds + dice.upto(1)) * 1'000'000'000;
+      }
+      world.plan = rebalance(world.policy, world.snapshot, history);
+      shuffled.plan = rebalance(shuffled.policy, shuffled.snapshot, history);
+      expect_limits_kept(world);
+      expect_filters_kept(world);
+      expect_room_at_the_destinations(world);
+      expect_budget_kept(world);
+      EXPECT_EQ(story_of(world), story_of(shuffled));
+      EXPECT_EQ(world.plan.history->waiting, shuffled.plan.history->waiting);
+      seats += world.plan.held_seats.size();
+      for (const HeldSeat& seat : world.plan.held_seats) {
+        used += static_cast<std::size_t>(std::ranges::count_if(
+            world.plan.evictions,
+            [&](const PodEviction& each) { return each.pod == seat.pod && each.refused.empty(); }));
+      }
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(seats, 100U);
+  EXPECT_GT(used * 2, seats) << "most seats are used by the pod that they are held for";
+}
+
 TEST(PlanProperty, LimitsAndFiltersHoldAndTheOrderOfTheInputDoesNotMatter) {
   std::size_t evictions = 0;
   for (unsigned seed = 1; seed <= 300; ++seed) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "rebalance/cluster_view.h"
 #include "world.h"
 
 namespace forestall::rebalance::test {
@@ -205,6 +206,94 @@ TEST(WaitingMoves, ASeatThatItsMoveDoesNotUseIsFree) {
   other.plugin = "RemoveDuplicates";
   EXPECT_THAT(planned(restarts_then_age(kOneInTotal), objects, {other}).evicted(),
               ElementsAre("r"));
+}
+
+// A seat of the limit that refused it is not enough: the others must not be used up either.
+TEST(WaitingMoves, ASeatOfEachLimitIsHeld) {
+  const World world = planned(
+      restarts_then_age("compat: fixed, maxNoOfPodsToEvictTotal: 2, "
+                        "maxNoOfPodsToEvictPerNamespace: 1, maxNoOfPodsToEvictPerNode: 1, "),
+      large_nodes() + std::vector{restarting("r"), old_pod("z"), std::string(kBudget)},
+      {waiting("z", 4000)});
+  EXPECT_THAT(world.evicted(), ElementsAre("z"));
+  ASSERT_THAT(world.plan.history.value().waiting, SizeIs(1));
+  EXPECT_EQ(world.plan.history.value().waiting[0].limit, EvictionLimit::node);
+  EXPECT_EQ(world.plan.history.value().waiting[0].node, "n1");
+}
+
+TEST(WaitingMoves, ABudgetThatAllowsNothingHoldsNoSeatOfOtherLimits) {
+  std::string budget = kBudget;
+  budget.replace(budget.rfind('1'), 1, "0");
+  PodText elsewhere{.space = "other"};
+  const World world =
+      planned(restarts_then_age(kOneInTotal),
+              large_nodes() + std::vector{restarting("r", elsewhere), old_pod("z"), budget},
+              {waiting("z", 4000, EvictionLimit::budget)});
+  EXPECT_THAT(world.plan.held_seats, IsEmpty());
+  EXPECT_THAT(world.evicted(), ElementsAre("r"));
+  ASSERT_THAT(world.plan.history.value().waiting, SizeIs(1));
+  EXPECT_EQ(world.plan.history.value().waiting[0].since_ns, waiting("z", 4000).since_ns)
+      << "it still waits, now for the total limit";
+}
+
+// By UID a tenant can name the owner of another namespace.
+TEST(WaitingMoves, AWorkloadIsOfItsNamespace) {
+  PodText foreign{.space = "tenant",
+                  .owner = "ReplicaSet/of-z",
+                  .metadata = R"(, "creationTimestamp": "2026-01-01T11:00:00Z",
+                                 "labels": {"kind": "old"})"};
+  const World world = planned(
+      restarts_then_age(kOneInTotal),
+      large_nodes() + std::vector{restarting("r"), old_pod("z"), pod_text("a", "n1", foreign)},
+      {waiting("z", 4000)});
+  EXPECT_THAT(world.evicted(), ElementsAre("z"));
+}
+
+TEST(WaitingMoves, AClockThatWasSetBackStartsTheWaitAgain) {
+  const World world =
+      planned(restarts_then_age(kOneInTotal),
+              large_nodes() + std::vector{restarting("r"), old_pod("z")}, {waiting("z", -86'400)});
+  EXPECT_THAT(world.evicted(), ElementsAre("r"));
+  ASSERT_THAT(world.plan.history.value().waiting, SizeIs(1));
+  EXPECT_EQ(world.plan.history.value().waiting[0].since_ns, kNow);
+}
+
+TEST(WaitingMoves, WhatAPluginDidNotDecideStillWaits) {
+  const World single = planned(restarts_then_age(kOneInTotal), {node_text("n1"), old_pod("z")},
+                               {waiting("z", 4000)});
+  EXPECT_THAT(single.plan.history.value().waiting, ElementsAre(waiting("z", 4000)));
+  WaitingMove low = waiting("z", 4000);
+  low.plugin = "LowNodeUtilization";
+  const World failed = planned(
+      policy_text("LowNodeUtilization",
+                  "{thresholds: {cpu: 30}, targetThresholds: {cpu: 50}, metricsUtilization: "
+                  "{source: KubernetesMetrics}}",
+                  "{}",
+                  std::string(kOneInTotal) + "metricsProviders: [{source: KubernetesMetrics}], "),
+      large_nodes() + std::vector{old_pod("z")}, {low});
+  ASSERT_NE(failed.run().error, "");
+  EXPECT_THAT(failed.plan.history.value().waiting, ElementsAre(low));
+}
+
+TEST(WaitingMoves, OnlyTheOldestAreRemembered) {
+  const Snapshot nothing;
+  const ClusterView view(nothing);
+  std::vector<WaitingMove> before;
+  for (std::size_t i = 0; i <= kWaitingMax; ++i) {
+    before.push_back({.profile = "p",
+                      .plugin = "q",
+                      .workload = fmt::format("w{}", i),
+                      .pod_namespace = "s",
+                      .pod = "z",
+                      .node = "",
+                      .since_ns = -static_cast<std::int64_t>(i)});
+  }
+  WaitingMoves moves(before, view);
+  moves.keep({"p", "q"});
+  const std::vector<WaitingMove> after = std::move(moves).take();
+  ASSERT_THAT(after, SizeIs(kWaitingMax));
+  EXPECT_EQ(after.front().workload, fmt::format("w{}", kWaitingMax));
+  EXPECT_EQ(after.back().workload, "w1");
 }
 
 }  // namespace

@@ -153,6 +153,19 @@ void ClusterView::move(PodIndex index, NodeIndex destination) {
   count_requests(index, destination, 1);
 }
 
+void ClusterView::take_back(std::size_t changes) {
+  for (std::size_t i = place_changes_.size(); i-- > changes;) {
+    place_changes_[i].tried = true;
+    const PlaceChange tried = place_changes_[i];
+    moved_[tried.pod] = false;
+    places_[tried.pod] = tried.from;
+    if (summaries_[tried.pod].is_replica) count_owners(tried.pod, 1);
+    count_requests(tried.pod, *tried.to, -1);
+    count_requests(tried.pod, tried.from, 1);
+    place_changes_.push_back({tried.pod, *tried.to, tried.from, true});
+  }
+}
+
 void ClusterView::book(NodeIndex node, const Amounts& request) {
   add_request(node, request, 1);
   ++live_[node];

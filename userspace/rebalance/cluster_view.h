@@ -72,6 +72,7 @@ struct PlaceChange {
   PodIndex pod = 0;
   NodeIndex from = 0;
   std::optional<NodeIndex> to;
+  bool tried = false;  // it was taken back, or it takes one back
 };
 
 class ClusterView {
@@ -128,6 +129,9 @@ class ClusterView {
   // Counts the requests of an evicted pod at its destination instead of its node. The node's list
   // keeps it until remove().
   void move(PodIndex pod, NodeIndex destination);
+  // Moves the pods back that were moved since place_changes() had this size. REQUIRES: none of them
+  // was removed, nor any other pod since then.
+  void take_back(std::size_t changes);
   // Counts requests of a pod that is expected on the node. Before the first move().
   void book(NodeIndex node, const Amounts& request);
   // Where the pod is at this point of the plan: its node, or its destination; nothing: it is gone.

@@ -31,6 +31,7 @@ enum class Correction : std::uint8_t {
   useful_moves,
   underutilized_destinations,
   waiting_moves,
+  whole_drains,
 };
 
 struct CorrectionRow {
@@ -56,7 +57,7 @@ class Corrections {
   friend bool operator==(const Corrections&, const Corrections&) = default;
 
  private:
-  std::bitset<static_cast<std::size_t>(Correction::waiting_moves) + 1> set_;
+  std::bitset<static_cast<std::size_t>(Correction::whole_drains) + 1> set_;
 };
 
 }  // namespace forestall::rebalance

@@ -133,11 +133,21 @@ void DefaultEvictor::check_pre_eviction(PodIndex index, Refuse refuse) const {
               "marked as unschedulable")) {
     return;
   }
-  if (!args_.namespace_selector || args_.namespace_selector->empty()) return;
-  const ClusterNamespace* const found = view_.find_namespace(view_.pod(index).pod_namespace);
-  if (found == nullptr || !matches(*args_.namespace_selector, found->labels)) {
+  if (!selects_namespace(view_.pod(index))) {
     refuse("pod namespace do not match the namespaceLabelSelector filter in the policy parameter");
   }
+}
+
+bool DefaultEvictor::selects_namespace(const ClusterPod& pod) const {
+  if (!args_.namespace_selector || args_.namespace_selector->empty()) return true;
+  const ClusterNamespace* const found = view_.find_namespace(pod.pod_namespace);
+  return found != nullptr && matches(*args_.namespace_selector, found->labels);
+}
+
+bool DefaultEvictor::is_in_scope(PodIndex index) const {
+  const ClusterPod& pod = view_.pod(index);
+  return (!args_.label_selector || matches(*args_.label_selector, pod.labels)) &&
+         selects_namespace(pod);
 }
 
 bool DefaultEvictor::filter(PodIndex pod) const {

@@ -22,6 +22,9 @@ class DefaultEvictor {
   [[nodiscard]] bool filter(PodIndex pod) const;
   [[nodiscard]] bool pre_eviction_filter(PodIndex pod) const;
 
+  // Whether the selectors of the policy apply to the pod. Others are not protected, but left alone.
+  [[nodiscard]] bool is_in_scope(PodIndex pod) const;
+
   // Every reason against the pod, in the descheduler's words; none if it passes.
   [[nodiscard]] Reasons filter_reasons(PodIndex pod) const;
   [[nodiscard]] Reasons pre_eviction_reasons(PodIndex pod) const;
@@ -48,6 +51,8 @@ class DefaultEvictor {
 
   // What no eviction changes. minReplicas counts what is left.
   [[nodiscard]] bool verdicts_last() const { return args_.min_replicas <= 1; }
+
+  [[nodiscard]] bool selects_namespace(const ClusterPod& pod) const;
 
   enum class Verdict : std::uint8_t { unknown, passes, fails };
 

@@ -98,6 +98,7 @@ void run_plugin(PluginSession& session, const HighNodeUtilizationArgs& args) {
   if (args.only_thresholding_resources) {
     rules.pod_filter = [&](const ClusterPod& pod) { return requests_any(pod, args.thresholds); };
   }
+  rules.drains_whole_nodes = session.view().corrects(Correction::whole_drains);
   rules.source_filter = [](const NodeUtilization&) { return true; };
   rules.reason = source_reason;
   move_pods(session, source, rules);

@@ -126,6 +126,7 @@ class PressureMover {
 
   void classify_all() {
     for (const PlaceChange& each : session_.view().place_changes()) {
+      if (each.tried) continue;
       const std::string_view uid = session_.view().pod(each.pod).uid;
       if (!uid.empty()) evicted_.insert(uid);
     }

@@ -59,9 +59,14 @@ class PodMover {
     }
     if (!source.measures_pods() && session.view().corrects(Correction::leaving_pods)) {
       for (const PlaceChange& each : session.view().place_changes()) {
-        if (session.view().summary(each.pod).live) ++left_[each.from];
+        if (!each.tried && session.view().summary(each.pod).live) ++left_[each.from];
       }
       for (const NodeIndex each : session.left_lately()) ++left_[each];
+    }
+    if (rules.drains_whole_nodes) {
+      for (const PlaceChange& each : session.view().place_changes()) {
+        if (each.to && !each.tried) roles_[*each.to] = DrainState::received;
+      }
     }
     Counts& counts = session.run().total_available.emplace();
     for (const Amount& each : available_) {
@@ -99,6 +104,7 @@ class PodMover {
     sort_by_eviction(session_.view(), pods, hidden_usage(node, pods));
     for (const PodIndex each : pods) session_.consider(each);
     if (session_.view().corrects(Correction::leaving_pods)) subtract_leaving(node, pods);
+    const std::vector<PodIndex> all = rules_.drains_whole_nodes ? pods : std::vector<PodIndex>();
     std::erase_if(pods, [&](PodIndex each) {
       return !session_.evictor().filter(each) ||
              (rules_.pod_filter && !rules_.pod_filter(session_.view().pod(each)));
@@ -109,6 +115,7 @@ class PodMover {
     std::uint64_t evicted = left == left_.end() ? 0 : left->second;
     if (evicted > 0 && !rules_.evictions_per_node) return true;
     reason_ = SharedText(rules_.reason(node));
+    if (rules_.drains_whole_nodes && !can_be_emptied(all, pods.front())) return true;
     for (const PodIndex each : pods) {
       if (rules_.evictions_per_node && evicted >= *rules_.evictions_per_node) {
         session_.note_limit("Max number of evictions per node per plugin reached");
@@ -121,6 +128,58 @@ class PodMover {
       }
     }
     return true;
+  }
+
+  // Whether all pods that have to leave the node can, together. Records the one that has no room,
+  // or `first`, which would leave first.
+  [[nodiscard]] bool can_be_emptied(const std::vector<PodIndex>& pods, PodIndex first) {
+    std::vector<std::pair<NodeIndex, Amounts>> booked;
+    std::string problem;
+    for (const PodIndex each : pods) {
+      if (!has_to_leave(each)) continue;
+      const bool is_protected = !session_.evictor().filter(each);
+      const ClusterPod& pod = session_.view().pod(each);
+      problem = is_protected
+                    ? std::string(pod.pod_namespace) + "/" + std::string(pod.name) + " is protected"
+                    : try_one(each, booked);
+      if (problem.empty()) continue;
+      session_.refuse(is_protected ? first : each, reason_,
+                      problem + ", so its node is not drained");
+      break;
+    }
+    session_.end_trial();
+    for (const auto& [destination, usage] : booked) {
+      for (const Amount& each : usage) {
+        destinations_[destination]->usage.at(each.resource) -= each.nanos;
+      }
+      measure_room(destination);
+    }
+    return problem.empty();
+  }
+
+  // Why the pod cannot leave; empty: it can.
+  [[nodiscard]] std::string try_one(PodIndex pod,
+                                    std::vector<std::pair<NodeIndex, Amounts>>& booked) {
+    if (!session_.evictor().pre_eviction_filter(pod)) return "it fits no other node";
+    const std::optional<Amounts> usage = source_.pod(pod);
+    if (!usage) return "what it uses is unknown";
+    std::optional<NodeIndex> destination;
+    std::string problem = session_.try_move(pod, rooms_for(*usage), destination);
+    if (!destination) return problem;
+    destinations_[*destination]->usage.add(*usage);
+    measure_room(*destination);
+    booked.emplace_back(*destination, *usage);
+    return problem;
+  }
+
+  // Pods of DaemonSets and static pods end with their node, and terminating ones end anyway. The
+  // policy leaves others alone.
+  [[nodiscard]] bool has_to_leave(PodIndex index) const {
+    const ClusterPod& pod = session_.view().pod(index);
+    const PodSummary& summary = session_.view().summary(index);
+    return !summary.of_daemon_set && !summary.evicted_in_background && !pod.mirror &&
+           !pod.static_pod && !pod.terminating && rules_.namespaces->accepts(pod.pod_namespace) &&
+           (!rules_.pod_filter || rules_.pod_filter(pod)) && session_.evictor().is_in_scope(index);
   }
 
   // The node is no destination any more.
@@ -194,18 +253,13 @@ class PodMover {
         return Next::pod;
       }
     }
-    Rooms rooms{.nodes = destination_nodes_, .further_nodes = further_nodes_};
     if (!relieves(node, pod, usage)) {
       session_.refuse(index, reason_, "it uses nothing of what its node is short of");
       return Next::pod;
     }
+    Rooms rooms{.nodes = destination_nodes_, .further_nodes = further_nodes_};
     if (usage) {
-      rooms.usage = &*usage;
-      rooms.measured = source_.is_measured();
-      for (std::size_t i = 0; i < wanted_.size(); ++i) {
-        wanted_[i] = usage->of(source_.tracked()[i]);
-      }
-      rooms.accepts = [this](NodeIndex each) { return stays_below_caps(each); };
+      rooms = rooms_for(*usage);
     } else if (session_.view().corrects(Correction::room_first)) {
       rooms.accepts = [this, &pod](NodeIndex each) { return keeps_share(pod, each); };
     }
@@ -227,7 +281,20 @@ class PodMover {
       available_.at(resource) -= usage->of(resource);
     }
     book(*usage);
+    if (rules_.drains_whole_nodes) return Next::pod;
     return may_continue(node) ? Next::pod : Next::node;
+  }
+
+  // For a pod that uses so much. Valid until the next call.
+  [[nodiscard]] Rooms rooms_for(const Amounts& usage) {
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      wanted_[i] = usage.of(source_.tracked()[i]);
+    }
+    Rooms rooms{.nodes = destination_nodes_, .further_nodes = further_nodes_};
+    rooms.usage = &usage;
+    rooms.measured = source_.is_measured();
+    rooms.accepts = [this](NodeIndex each) { return stays_below_caps(each); };
+    return rooms;
   }
 
   // Whether the node gets better without the pod. By Prometheus nothing is known of a pod that

@@ -57,6 +57,8 @@ struct MoveRules {
   const NamespaceRule* namespaces = nullptr;  // whose pods may leave
   std::optional<std::uint64_t> evictions_per_node;
   bool relieves_sources = false;  // of what they use above their caps; else they are emptied
+  // Pods leave a source only if all that have to leave it can, and no pod of this plan moved there.
+  bool drains_whole_nodes = false;
   // Also checked for each pod of a source.
   std::function<bool(const ClusterPod&)> pod_filter;
   // Whether the source is still one, before and after each eviction.

@@ -138,6 +138,22 @@ EvictResult PluginSession::evict(PodIndex pod, SharedText reason, const Rooms* r
   return next_of(result, rooms != nullptr);
 }
 
+std::string PluginSession::try_move(PodIndex pod, const Rooms& rooms,
+                                    std::optional<NodeIndex>& destination) {
+  destination.reset();
+  if (!trial_) trial_ = view_.place_changes().size();
+  std::string refusal = memory_.refusal(pod);
+  if (!refusal.empty() || !comes_back(view_.summary(pod))) return refusal;
+  destination = room_finder_.find(pod, rooms);
+  if (!destination) return std::string(no_room_.view());
+  view_.move(pod, *destination);
+  return "";
+}
+
+void PluginSession::end_trial() {
+  if (trial_) view_.take_back(*std::exchange(trial_, std::nullopt));
+}
+
 EvictResult PluginSession::next_of(EvictResult result, bool is_alternative) const {
   const bool is_full = result == EvictResult::total_limit || result == EvictResult::node_limit;
   if (!is_full || !counts_.holds_seats()) return result;

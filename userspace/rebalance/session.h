@@ -58,6 +58,13 @@ class PluginSession {
   // found.
   [[nodiscard]] EvictResult evict(PodIndex pod, SharedText reason, const Rooms* rooms = nullptr);
 
+  // Whether the pod could be moved now, together with those of earlier calls: why not; empty: yes.
+  // Limits and disruption budgets do not count, because later plans continue. The move stays in the
+  // view until end_trial(), and no eviction may be requested before.
+  [[nodiscard]] std::string try_move(PodIndex pod, const Rooms& rooms,
+                                     std::optional<NodeIndex>& destination);
+  void end_trial();
+
   // Records that the plugin would have evicted the pod, and why it did not.
   void refuse(PodIndex pod, SharedText reason, std::string problem) {
     record(pod, std::move(reason), SharedText(std::move(problem)));
@@ -91,6 +98,7 @@ class PluginSession {
   const SharedText plugin_;
   const SharedText no_room_;
   bool fits_omitted_ = false;
+  std::optional<std::size_t> trial_;  // place changes at its start
 };
 
 // Whether `a` is evicted before `b`: without priority, lower priority, lower QoS class, without the

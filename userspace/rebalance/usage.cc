@@ -129,7 +129,7 @@ std::unordered_map<NodeIndex, Amounts> UsageSource::evicted() {
   std::unordered_map<NodeIndex, Amounts> nodes;
   if (!view_.corrects(Correction::leaving_pods)) return nodes;
   for (const PlaceChange& each : view_.place_changes()) {
-    if (!view_.summary(each.pod).live) continue;
+    if (each.tried || !view_.summary(each.pod).live) continue;
     if (const auto usage = pod(each.pod)) nodes[each.from].add(*usage);
   }
   return nodes;

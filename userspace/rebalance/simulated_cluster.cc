@@ -304,6 +304,7 @@ void SimulatedCluster::add_reports(Snapshot& snapshot, const SimulatedNode& node
 Snapshot SimulatedCluster::snapshot(std::int64_t now) const {
   Snapshot snapshot;
   snapshot.taken_ns = time_of(now);
+  snapshot.has_prometheus = true;
   for (const SimulatedNode& each : nodes_) {
     Node node;
     node.name = snapshot.texts->keep(each.name);
@@ -314,6 +315,8 @@ Snapshot SimulatedCluster::snapshot(std::int64_t now) const {
     MetricsSample sample{.pod_namespace = {}, .name = node.name, .usage = {}};
     sample.usage.at(kCpu) = cpus_of(each.requested_cpu / 2);
     sample.usage.at(kMemory) = bytes_of(kNodeMib - each.available_mib);
+    // As a query for the share of the memory in use, which counts no pods.
+    snapshot.prometheus.push_back({node.name, 1 - each.available_mib / kNodeMib});
     snapshot.nodes.push_back(std::move(node));
     snapshot.node_metrics.push_back(std::move(sample));
     add_reports(snapshot, each);

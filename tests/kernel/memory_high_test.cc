@@ -72,15 +72,47 @@ TEST_F(MemoryHighFile, IsRaisedAndGivesBackTheOriginal) {
   auto held = MemoryHigh::open(*cgroup, records_);
   ASSERT_TRUE(held) << held.error().text();
   for (const Bytes lower : {Bytes{20480000}, Bytes{40960000}, Bytes{40960001}}) {
-    EXPECT_EQ(held->raise(lower).error().code, EPERM) << "in whole pages";
+    EXPECT_EQ(held->raise(*cgroup, lower).error().code, EPERM) << "in whole pages";
   }
   EXPECT_FALSE(recorded());
-  ASSERT_TRUE(held->raise(Bytes{81920001}));
+  ASSERT_TRUE(held->raise(*cgroup, Bytes{81920001}));
   EXPECT_EQ(high(), "81920000");
   EXPECT_TRUE(recorded());
   ASSERT_TRUE(held->restore());
   EXPECT_EQ(high(), "40960000");
   EXPECT_FALSE(recorded());
+}
+
+// With a plain file usage never follows: after one step the original is written.
+TEST_F(MemoryHighFile, FarBelowUsageItIsLoweredInSteps) {
+  const auto cgroup = tree_.open("/a");
+  ASSERT_TRUE(cgroup);
+  files_.write("a/memory.current", "99999744");
+  auto held = MemoryHigh::open(*cgroup, records_);
+  ASSERT_TRUE(held) << held.error().text();
+  ASSERT_TRUE(held->raise(*cgroup, Bytes{81920000}));
+  const auto waits = held->restore(SystemClock().now());
+  ASSERT_FALSE(waits);
+  EXPECT_EQ(waits.error().code, EAGAIN);
+  EXPECT_EQ(high(), "81920000") << "no time for a step";
+  EXPECT_TRUE(recorded());
+  const auto first = held->restore(SystemClock().now() + std::chrono::hours(1));
+  EXPECT_TRUE(first) << first.error().text();
+  EXPECT_EQ(high(), "40960000");
+  EXPECT_FALSE(recorded());
+}
+
+TEST_F(MemoryHighFile, AStepThatSufficesIsFollowedByTheNext) {
+  const auto cgroup = tree_.open("/a");
+  ASSERT_TRUE(cgroup);
+  files_.write("a/memory.current", "81920000");
+  auto held = MemoryHigh::open(*cgroup, records_);
+  ASSERT_TRUE(held) << held.error().text();
+  ASSERT_TRUE(held->raise(*cgroup, Bytes{81920000}));
+  ASSERT_EQ(held->restore(SystemClock().now()).error().code, EAGAIN);
+  files_.write("a/memory.current", "45000000");
+  EXPECT_TRUE(held->restore(SystemClock().now())) << "less than a step is left";
+  EXPECT_EQ(high(), "40960000");
 }
 
 TEST_F(MemoryHighFile, ARaisedValueOfAKilledAgentIsRestored) {

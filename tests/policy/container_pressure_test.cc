@@ -44,9 +44,9 @@ constexpr OneSecond kQuiet{};
 constexpr OneSecond kStorm{1'000'000, 1'000'000, 1s};
 
 // A container that is read once a second.
-class PressedContainer {
+class ContainerStory {
  public:
-  explicit PressedContainer(const ContainerPressureRule& rule = pressure_rule()) : rule_(rule) {
+  explicit ContainerStory(const ContainerPressureRule& rule = pressure_rule()) : rule_(rule) {
     take(reading_);
   }
   const ContainerPressureStep& second(const OneSecond& what) {
@@ -110,7 +110,7 @@ std::optional<double> value(const ContainerPressureStep& step, PressureSignal si
 
 // KEP: rates are differences of two readings of the eviction loop, 10 s apart; PSI is avg10.
 TEST(ContainerPressureValue, IsTheAverageOfTenSeconds) {
-  PressedContainer container;
+  ContainerStory container;
   EXPECT_EQ(value(container.step(), PressureSignal::high), std::nullopt) << "one reading";
   EXPECT_DOUBLE_EQ(*value(container.second({50, 20, 500ms}), PressureSignal::high), 5);
   EXPECT_DOUBLE_EQ(*value(container.step(), PressureSignal::max), 2);
@@ -141,7 +141,7 @@ TEST(ContainerPressureValue, EachSignalAloneIsPressureAboveItsThreshold) {
            {"PSI above it", {0, 0, 401ms}, PressureSignal::psi},
            {"the largest ratio is named", {11, 42, 700ms}, PressureSignal::max},
        }) {
-    PressedContainer container;
+    ContainerStory container;
     for (int n = 0; n < 12; ++n) container.second(row.each);
     const auto& worst = container.step().worst;
     ASSERT_EQ(worst.has_value(), row.worst.has_value()) << row.what;
@@ -155,11 +155,11 @@ TEST(ContainerPressureValue, EachSignalAloneIsPressureAboveItsThreshold) {
 TEST(ContainerPressureValue, ASignalWithoutThresholdCausesNothing) {
   ContainerPressureRule rule = pressure_rule();
   rule.thresholds[static_cast<std::size_t>(PressureSignal::max)].reset();
-  EXPECT_EQ(PressedContainer(rule).actions(100, {0, 1000, 0s}), "");
+  EXPECT_EQ(ContainerStory(rule).actions(100, {0, 1000, 0s}), "");
 }
 
 TEST(ContainerPressureStages, FollowEachOtherAndEachHasItsTime) {
-  PressedContainer container;
+  ContainerStory container;
   EXPECT_EQ(container.seconds_until(Stage::reclaim, {50, 0, 0s}), 3) << "150 events in 10 s";
   EXPECT_EQ(container.seconds_until(Stage::lift, {50, 0, 0s}), 5);
   EXPECT_EQ(container.seconds_until(Stage::evict, {50, 0, 0s}), 25) << "the grace period";
@@ -168,25 +168,25 @@ TEST(ContainerPressureStages, FollowEachOtherAndEachHasItsTime) {
 }
 
 TEST(ContainerPressureStages, AFastFillIsSeenWithinASecond) {
-  EXPECT_EQ(PressedContainer().seconds_until(Stage::reclaim, kStorm), 1);
+  EXPECT_EQ(ContainerStory().seconds_until(Stage::reclaim, kStorm), 1);
 }
 
 // KEP, stage 1: only if a memory.high throttles; relaxing it helps nothing else.
 TEST(ContainerPressureStages, OnlyAThrottledContainerIsLifted) {
-  PressedContainer at_max;
+  ContainerStory at_max;
   at_max.reading().high = kNoLimit;
   EXPECT_EQ(at_max.actions(100, {0, 50, 0s}), "reclaim evict kill");
-  PressedContainer lifted;
+  ContainerStory lifted;
   lifted.reading().high = kContainerMax;
   EXPECT_EQ(lifted.actions(100, {0, 50, 0s}), "reclaim evict kill");
   // A set that stays above memory.high makes PSI and few events; the KEP evicts it unrelaxed.
-  EXPECT_EQ(PressedContainer().actions(100, {0, 0, 900ms}), "lift evict kill")
+  EXPECT_EQ(ContainerStory().actions(100, {0, 0, 900ms}), "lift evict kill")
       << "reclaim would raise PSI";
 }
 
 // Others may have filled it.
 TEST(ContainerPressureStages, PressureOfALimitAboveIsOnlyReported) {
-  PressedContainer container;
+  ContainerStory container;
   container.reading().usage = mib(50);
   EXPECT_EQ(container.actions(100, {0, 0, 900ms}), "");
   EXPECT_TRUE(container.step().worst);
@@ -196,7 +196,7 @@ TEST(ContainerPressureStages, PressureOfALimitAboveIsOnlyReported) {
 // A memory.high that cannot be read may be the limit that throttles.
 TEST(ContainerPressureStages, AnUnknownLimitIsNotALimitAbove) {
   for (const auto limit : {&ContainerPressureReading::high, &ContainerPressureReading::max}) {
-    PressedContainer container;
+    ContainerStory container;
     container.reading().usage = mib(50);
     container.reading().*limit = std::nullopt;
     EXPECT_EQ(container.actions(100, {0, 0, 900ms}), "");
@@ -206,7 +206,7 @@ TEST(ContainerPressureStages, AnUnknownLimitIsNotALimitAbove) {
 
 // What is reclaimed may be read again, which is pressure.
 TEST(ContainerPressureStages, ReclaimEndsAfterItsTime) {
-  PressedContainer container(pressure_rule(stages_of({Stage::reclaim, Stage::lift})));
+  ContainerStory container(pressure_rule(stages_of({Stage::reclaim, Stage::lift})));
   container.reading().high = kNoLimit;
   int seconds = 0;
   for (int n = 0; n < 100; ++n) seconds += container.second({0, 50, 0s}).action == Stage::reclaim;
@@ -217,7 +217,7 @@ TEST(ContainerPressureStages, ReclaimEndsAfterItsTime) {
 
 // A burst is remembered for 10 s.
 TEST(ContainerPressureStages, NothingIsEvictedInAQuietSecond) {
-  PressedContainer container;
+  ContainerStory container;
   for (int n = 0; n < 90; ++n) {
     const Stage action = container.second(n % 9 == 0 ? kStorm : kQuiet).action;
     EXPECT_TRUE(action < Stage::evict || n % 9 == 0) << n;
@@ -226,7 +226,7 @@ TEST(ContainerPressureStages, NothingIsEvictedInAQuietSecond) {
 }
 
 TEST(ContainerPressureStages, TheLiftIsHeldForItsTimeAfterItHappened) {
-  PressedContainer container;
+  ContainerStory container;
   container.seconds_until(Stage::lift, kStorm);
   container.reading().high = kContainerMax;
   container.reading().usage = kContainerMax;
@@ -237,10 +237,10 @@ TEST(ContainerPressureStages, TheLiftIsHeldForItsTimeAfterItHappened) {
 
 // KEP: one timer of a pod, which any signal keeps and only all together end.
 TEST(ContainerPressureStages, AnotherSignalContinuesTheTime) {
-  PressedContainer container;
+  ContainerStory container;
   for (int n = 0; n < 20; ++n) container.second({50, 0, 0s});
   EXPECT_EQ(container.seconds_until(Stage::evict, {0, 60, 0s}), 13) << "33 s in all";
-  PressedContainer calmed;
+  ContainerStory calmed;
   for (int n = 0; n < 25; ++n) calmed.second({50, 0, 0s});
   for (int n = 0; n < 10; ++n) calmed.second(kQuiet);
   EXPECT_EQ(calmed.step().next.stage, Stage::none);
@@ -248,7 +248,7 @@ TEST(ContainerPressureStages, AnotherSignalContinuesTheTime) {
 }
 
 TEST(ContainerPressureStages, AMissingReadingCausesNothingAndItsTimeDoesNotCount) {
-  PressedContainer container;
+  ContainerStory container;
   container.seconds_until(Stage::lift, kStorm);
   for (int n = 0; n < 300; ++n) EXPECT_EQ(container.missing().action, Stage::none);
   EXPECT_EQ(container.second(kStorm).action, Stage::none) << "no value yet";
@@ -257,7 +257,7 @@ TEST(ContainerPressureStages, AMissingReadingCausesNothingAndItsTimeDoesNotCount
 }
 
 TEST(ContainerPressureStages, AStageOutlivesAFewMissingReadings) {
-  PressedContainer container;
+  ContainerStory container;
   container.seconds_until(Stage::lift, kStorm);
   for (int n = 0; n < 3; ++n) EXPECT_EQ(container.missing().action, Stage::none);
   EXPECT_EQ(container.second(kStorm).action, Stage::lift);
@@ -265,21 +265,21 @@ TEST(ContainerPressureStages, AStageOutlivesAFewMissingReadings) {
 }
 
 TEST(ContainerPressureStages, AnUnknownValueTriggersNothing) {
-  PressedContainer container;
+  ContainerStory container;
   container.seconds_until(Stage::lift, {50, 0, 0s});
   container.reading().high_events.reset();
   for (int n = 0; n < 100; ++n) {
     EXPECT_EQ(container.second(kQuiet).action, Stage::none);
     EXPECT_EQ(container.step().next.stage, n < 10 ? Stage::lift : Stage::none) << n;
   }
-  PressedContainer partly;  // the others count
+  ContainerStory partly;  // the others count
   partly.reading().high_events.reset();
   EXPECT_EQ(partly.actions(100, {0, 50, 0s}), "reclaim lift evict kill");
 }
 
 // PSI is off on some hosts.
 TEST(ContainerPressureStages, AValueThatIsNeverKnownKeepsNoTimeAndNoLift) {
-  PressedContainer container;
+  ContainerStory container;
   container.reading().some_stall.reset();
   for (int burst = 0; burst < 20; ++burst) {
     EXPECT_EQ(container.second(kStorm).action, Stage::reclaim);
@@ -289,7 +289,15 @@ TEST(ContainerPressureStages, AValueThatIsNeverKnownKeepsNoTimeAndNoLift) {
   container.scene().working_set = mib(100);
   for (int n = 0; n < 30; ++n) container.second(kQuiet);
   EXPECT_TRUE(container.step().restore);
-  PressedContainer blind;  // all of them
+  ContainerPressureRule psi_rule = pressure_rule();
+  psi_rule.thresholds = {std::nullopt, std::nullopt, 40.0};
+  ContainerStory only_psi(psi_rule);  // and its owner turns PSI off after the lift
+  only_psi.reading().some_stall.reset();
+  only_psi.scene().lifted_from = kContainerHigh;
+  only_psi.scene().working_set = mib(100);
+  for (int n = 0; n < 60; ++n) only_psi.second(kQuiet);
+  EXPECT_TRUE(only_psi.step().restore);
+  ContainerStory blind;  // all of them
   blind.reading() = {CgroupId{7}, MonotonicTime(1h), {}, {}, {}, mib(100), {}, {}};
   blind.scene().lifted_from = kContainerHigh;
   blind.scene().working_set = mib(100);
@@ -298,7 +306,7 @@ TEST(ContainerPressureStages, AValueThatIsNeverKnownKeepsNoTimeAndNoLift) {
 
 // An unknown reading between the two hides the order of the others.
 TEST(ContainerPressureValue, ACounterThatFellIsUnknown) {
-  PressedContainer container;
+  ContainerStory container;
   container.second(kQuiet);
   container.reading().high_events.reset();
   container.second(kQuiet);
@@ -309,12 +317,12 @@ TEST(ContainerPressureValue, ACounterThatFellIsUnknown) {
 
 // KEP: a changed start time of the container resets the baseline.
 TEST(ContainerPressureStages, ARestartedContainerBeginsAnew) {
-  PressedContainer container;
+  ContainerStory container;
   container.seconds_until(Stage::evict, kStorm);
   container.reading().cgroup = CgroupId{8};
   EXPECT_EQ(container.second(kStorm).action, Stage::none);
   EXPECT_EQ(container.step().next.over_for, 0s);
-  PressedContainer counters;
+  ContainerStory counters;
   counters.seconds_until(Stage::evict, kStorm);
   counters.reading().max_events = 0;
   EXPECT_EQ(counters.second(kQuiet).action, Stage::none);
@@ -322,7 +330,7 @@ TEST(ContainerPressureStages, ARestartedContainerBeginsAnew) {
 }
 
 TEST(ContainerPressureStages, AStoppedAgentCountsNoTime) {
-  PressedContainer container;
+  ContainerStory container;
   container.seconds_until(Stage::lift, kStorm);
   container.reading().at += 1h;
   container.second(kStorm);
@@ -331,9 +339,9 @@ TEST(ContainerPressureStages, AStoppedAgentCountsNoTime) {
 }
 
 TEST(ContainerPressureCause, NamesWhoseMemoryIsShort) {
-  PressedContainer own;
+  ContainerStory own;
   EXPECT_EQ(own.second(kStorm).cause, PressureCause::own_limit);
-  PressedContainer above;
+  ContainerStory above;
   above.reading().usage = mib(20);
   EXPECT_EQ(above.second({0, 0, 1s}).cause, PressureCause::limit_above);
   above.reading().usage.reset();
@@ -346,7 +354,7 @@ TEST(ContainerPressureCause, NamesWhoseMemoryIsShort) {
 
 TEST(ContainerPressureCause, AShortNodeStopsTheStages) {
   for (const std::optional<bool> node : {std::optional<bool>(true), std::optional<bool>()}) {
-    PressedContainer container;
+    ContainerStory container;
     container.seconds_until(Stage::lift, kStorm);
     container.scene().node_short = node;
     EXPECT_EQ(container.actions(1000, kStorm), "");
@@ -372,7 +380,7 @@ TEST(ContainerPressureStages, TheWorstStateReachesEveryAllowedStage) {
         if ((impossible & bit) != 0) continue;
         expected += (expected.empty() ? "" : " ") + std::string(to_string(each));
       }
-      PressedContainer container(rule);
+      ContainerStory container(rule);
       container.scene().impossible = cannot;
       EXPECT_EQ(container.actions(100, kStorm), expected) << allowed << " without " << impossible;
     }
@@ -380,7 +388,7 @@ TEST(ContainerPressureStages, TheWorstStateReachesEveryAllowedStage) {
 }
 
 TEST(ContainerPressureLift, IsTakenBackAfterTheCalmTime) {
-  PressedContainer container;
+  ContainerStory container;
   container.seconds_until(Stage::lift, kStorm);
   container.reading().high = kContainerMax;
   container.scene().lifted_from = kContainerHigh;
@@ -399,14 +407,14 @@ TEST(ContainerPressureLift, IsTakenBackAfterTheCalmTime) {
 }
 
 TEST(ContainerPressureLift, NeedsAllThatTheContainerMayUseInAddition) {
-  EXPECT_EQ(full_lift({mib(160), mib(200), mib(40)}), mib(200));
-  EXPECT_EQ(full_lift({mib(160), mib(200), mib(40) - Bytes{1}}), std::nullopt);
-  EXPECT_EQ(full_lift({mib(160), std::nullopt, gib(100)}), std::nullopt) << "no limit";
-  EXPECT_EQ(full_lift({mib(160), mib(200), mib(-1)}), std::nullopt);
+  EXPECT_EQ(full_lift({mib(190), mib(200), mib(40), mib(160)}), mib(200));
+  EXPECT_EQ(full_lift({mib(190), mib(200), mib(40) - Bytes{1}, mib(160)}), std::nullopt);
+  EXPECT_EQ(full_lift({mib(160), std::nullopt, gib(100), mib(160)}), std::nullopt) << "no limit";
+  EXPECT_EQ(full_lift({mib(160), mib(200), mib(-1), mib(160)}), std::nullopt);
 }
 
 TEST(ContainerPressureIdle, NeedsAWindowWithoutEvents) {
-  PressedContainer container;
+  ContainerStory container;
   for (int n = 0; n < 9; ++n) {
     container.second({0, 0, 100ms});
     EXPECT_FALSE(container.idle());
@@ -415,10 +423,10 @@ TEST(ContainerPressureIdle, NeedsAWindowWithoutEvents) {
   EXPECT_TRUE(container.idle()) << "PSI at a quarter of its threshold";
   container.second({1, 0, 0s});
   EXPECT_FALSE(container.idle());
-  PressedContainer stalled;
+  ContainerStory stalled;
   for (int n = 0; n < 11; ++n) stalled.second({0, 0, 210ms});
   EXPECT_FALSE(stalled.idle());
-  PressedContainer lifted;
+  ContainerStory lifted;
   lifted.scene().lifted_from = kContainerHigh;
   for (int n = 0; n < 11; ++n) lifted.second(kQuiet);
   EXPECT_FALSE(lifted.idle());
@@ -458,7 +466,7 @@ TEST(ContainerPressureProperty, NothingIsDoneWithoutAReadingThatShowsPressure) {
   std::mt19937 random(5986);
   const auto below = [&](unsigned end) { return random() % end; };
   for (int run = 0; run < 200; ++run) {
-    PressedContainer container;
+    ContainerStory container;
     for (int n = 0; n < 200; ++n) {
       const OneSecond what{below(40), below(60), std::chrono::milliseconds(below(1000))};
       container.scene().node_short = below(4) == 0   ? std::optional<bool>()

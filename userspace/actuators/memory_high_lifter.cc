@@ -2,15 +2,32 @@
 #include "actuators/memory_high_lifter.h"
 
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 namespace forestall::actuators {
+namespace {
+
+// For one step, which waits for the kernel's reclaim.
+constexpr Duration kRestoreTime = std::chrono::milliseconds(1);
+// For all values at the end of the agent.
+constexpr Duration kEndTime = std::chrono::seconds(1);
+
+}  // namespace
+
+// What is not restored keeps its record, and the next start goes on.
+MemoryHighLifter::~MemoryHighLifter() {
+  const MonotonicTime end = SystemClock().now() + kEndTime;
+  for (auto& [cgroup, each] : lifted_) static_cast<void>(each.high.restore(end));
+}
 
 Result<Bytes> MemoryHighLifter::lift(const std::string& path, CgroupId cgroup, Bytes high) {
   const auto directory = TRY(tree_.open(path));
   if (directory.id() != cgroup) return Error{ENODEV, path + " was removed"};
+  // Of a killed agent, if the start could not restore it: what the file has is not its original.
+  TRY(kernel::MemoryHigh::undo_leftover(directory, records_, SystemClock().now()));
   auto opened = TRY(kernel::MemoryHigh::open(directory, records_));
-  TRY(opened.raise(high));
+  TRY(opened.raise(directory, high));
   const Bytes lifted = opened.current().value_or(high);
   lifted_.emplace(cgroup, Lifted{path, std::move(opened)});
   return lifted;
@@ -32,7 +49,7 @@ std::optional<Bytes> MemoryHighLifter::original(CgroupId cgroup) {
 Result<void> MemoryHighLifter::restore(CgroupId cgroup) {
   const auto found = lifted_.find(cgroup);
   if (found == lifted_.end()) return {};
-  TRY(found->second.high.restore());
+  TRY(found->second.high.restore(SystemClock().now() + kRestoreTime));
   lifted_.erase(found);
   return {};
 }

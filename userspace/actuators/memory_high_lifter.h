@@ -18,7 +18,7 @@
 
 namespace forestall::actuators {
 
-// Thread rule: one thread at a time. The destructor restores everything.
+// Thread rule: one thread at a time. The destructor restores everything, within about a second.
 class MemoryHighLifter {
  public:
   // REQUIRES: cgroup v2. `tree` and `records` outlive it.
@@ -26,13 +26,15 @@ class MemoryHighLifter {
       : tree_(tree), records_(records) {}
   MemoryHighLifter(const MemoryHighLifter&) = delete;
   MemoryHighLifter& operator=(const MemoryHighLifter&) = delete;
+  ~MemoryHighLifter();
 
   // Of a cgroup that is not lifted. Returns the value in whole pages. An error also if the present
   // one is not lower, or another setting of the agent has its memory.high.
   [[nodiscard]] Result<Bytes> lift(const std::string& path, CgroupId cgroup, Bytes high);
   // What was there before; nothing: it is not lifted, or another process has written a value.
   [[nodiscard]] std::optional<Bytes> original(CgroupId cgroup);
-  // An error: the value stays lifted. Does nothing if it is not.
+  // An error: the value stays lifted, or (EAGAIN) is being lowered, by one step in each call. Does
+  // nothing if it is not lifted.
   [[nodiscard]] Result<void> restore(CgroupId cgroup);
   // For each one with its path and its lifted value.
   void for_each(

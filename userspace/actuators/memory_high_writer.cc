@@ -123,22 +123,10 @@ Result<ReserveOutcome> MemoryHighWriter::write(HighSetting& setting, MonotonicTi
 }
 
 Result<void> MemoryHighWriter::open(HighSetting& setting) const {
-  TRY(undo_leftover(setting.wanted));
   const auto cgroup = TRY(open_wanted(tree_, setting.wanted));
+  // Of a killed agent, if the start could not restore it: what the file has is not its original.
+  TRY(kernel::MemoryHigh::undo_leftover(cgroup, records_, SystemClock().now()));
   setting.high.emplace(TRY(kernel::MemoryHigh::open(cgroup, records_)));
-  return {};
-}
-
-// Of a killed agent, if the start could not restore it: what the file has is not its original.
-Result<void> MemoryHighWriter::undo_leftover(const MemoryReserve& wanted) const {
-  const auto text = TRY(records_.read(wanted.cgroup));
-  if (!text) return {};
-  const auto record = TRY(kernel::parse_amount_record(*text));
-  if (kernel::owner_is_running(record)) return {};  // MemoryHigh::set() refuses it
-  const auto cgroup = TRY(open_wanted(tree_, wanted));
-  const UniqueFd file = TRY(cgroup.open_file("memory.high", O_RDWR));
-  TRY(kernel::undo_amount(file.get(), record, wanted.path + "/memory.high"));
-  records_.drop(wanted.cgroup);
   return {};
 }
 

@@ -90,7 +90,6 @@ class MemoryHighWriter {
   [[nodiscard]] Result<ReserveOutcome> write(HighSetting& setting, MonotonicTime now,
                                              Reclaim reclaim);
   [[nodiscard]] Result<void> open(HighSetting& setting) const;
-  [[nodiscard]] Result<void> undo_leftover(const MemoryReserve& wanted) const;
   // Nothing: the file has what is expected.
   [[nodiscard]] Result<std::optional<ReserveOutcome>> check_present(HighSetting& setting,
                                                                     MonotonicTime now);

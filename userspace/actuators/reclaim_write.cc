@@ -18,8 +18,7 @@ Result<ReclaimWrite> write_reclaim(const kernel::CgroupDir& cgroup, Bytes amount
   const auto before = kernel::read_usage(cgroup);
   const std::string text = std::to_string(amount.count);
   if (::write(file.get(), text.data(), text.size()) >= 0) return ReclaimWrite{amount, false};
-  if (errno != EAGAIN && errno != EINTR)
-    return errno_error("write", cgroup.path() + "/memory.reclaim");
+  if (errno != EAGAIN) return errno_error("write", cgroup.path() + "/memory.reclaim");
   const auto after = kernel::read_usage(cgroup);
   if (!before || !after) return ReclaimWrite{{}, true};
   return ReclaimWrite{std::clamp(*before - *after, Bytes{0}, amount), true};

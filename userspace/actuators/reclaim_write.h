@@ -13,8 +13,8 @@ inline constexpr Bytes kReclaimWriteMax = mib(32);
 
 struct ReclaimWrite {
   Bytes reclaimed;
-  // Less could be reclaimed than was requested (EAGAIN), or a signal ended it (EINTR), and
-  // `reclaimed` is the decrease of usage; 0 if usage cannot be read.
+  // Less could be reclaimed than was requested (EAGAIN), and `reclaimed` is the decrease of usage;
+  // 0 if usage cannot be read.
   bool fell_short = false;
 };
 

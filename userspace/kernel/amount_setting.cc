@@ -11,19 +11,18 @@
 #include "base/unique_fd.h"
 #include "kernel/held_file.h"
 #include "kernel/memory_files.h"
+#include "kernel/memory_high.h"
 #include "kernel/process_ref.h"
 #include "kernel/setting_leftovers.h"
-#include "kernel/write_deadline.h"
 
 namespace forestall::kernel {
 namespace {
 
-// How long the kernel may reclaim in this thread for an original below usage. The processes of the
-// cgroup reclaim the rest with their next allocations.
-constexpr Duration kUndoTime = std::chrono::milliseconds(50);
+constexpr std::string_view kHighFile = "memory.high";
+// For values of memory.high that are lowered in steps, of all cgroups together.
+constexpr Duration kLeftoverTime = std::chrono::seconds(1);
 
 }  // namespace
-
 std::string to_string(const AmountRecord& record) {
   auto text = fmt::format("{} {} {}", amount_text(record.original), amount_text(record.old_value),
                           amount_text(record.new_value));
@@ -87,20 +86,24 @@ Result<void> write_amount(int fd, const std::optional<Bytes>& amount, std::strin
 Result<void> undo_amount(int fd, const AmountRecord& record, std::string_view name) {
   const auto now = TRY(read_amount(fd, name));
   if (now != record.old_value && now != record.new_value) return {};
-  const WriteDeadline deadline(kUndoTime);
   return write_amount(fd, record.original, name);
 }
 
 std::vector<std::string> restore_leftovers(const CgroupTree& tree, const SettingRecords& records,
                                            bool dry_run, const char* file) {
+  const MonotonicTime end = SystemClock().now() + kLeftoverTime;
   const auto restore = [&](const CgroupDir& cgroup,
                            const SettingRecords::SavedSetting& left) -> Result<std::string> {
     const auto record = TRY(parse_amount_record(left.text));
     if (owner_is_running(record)) return std::string();
     if (dry_run) return fmt::format("{} left as it is by a dry run (\"{}\")", file, left.text);
-    const UniqueFd opened = TRY(cgroup.open_file(file, O_RDWR));
-    TRY(undo_amount(opened.get(), record, left.path + "/" + file));
-    records.drop(left.cgroup);
+    if (std::string_view(file) == kHighFile) {
+      TRY(MemoryHigh::undo_leftover(cgroup, records, end));
+    } else {
+      const UniqueFd opened = TRY(cgroup.open_file(file, O_RDWR));
+      TRY(undo_amount(opened.get(), record, left.path + "/" + file));
+      records.drop(left.cgroup);
+    }
     return fmt::format("{} restored (\"{}\")", file, left.text);
   };
   const std::string failed = fmt::format("{} not restored", file);

@@ -48,7 +48,8 @@ struct AmountRecord {
 
 // Restores what a killed agent wrote to `file` of cgroups (v2; does nothing on v1). Skips records
 // of running processes. Returns one line for each cgroup that was restored or could not be. A dry
-// run writes nothing, and returns a line for each cgroup that it leaves as it is.
+// run writes nothing, and returns a line for each cgroup that it leaves as it is. A memory.high is
+// restored as by MemoryHigh::restore(), all of them within about a second.
 [[nodiscard]] std::vector<std::string> restore_leftovers(const CgroupTree& tree,
                                                          const SettingRecords& records,
                                                          bool dry_run,

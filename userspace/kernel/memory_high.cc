@@ -5,11 +5,19 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "kernel/amount_setting.h"
 #include "kernel/process_ref.h"
 
 namespace forestall::kernel {
 namespace {
+
+// One write of a memory.high this far below usage takes about a second with slow swap.
+constexpr Bytes kLowerStep = mib(32);
+// Usage stays this far above a memory.high that was just written: nothing can be reclaimed.
+constexpr Bytes kUnreclaimable = mib(4);
 
 Bytes in_pages(Bytes value) {
   const Bytes page{::sysconf(_SC_PAGESIZE)};
@@ -67,10 +75,17 @@ Result<void> MemoryHigh::set(Bytes value) {
   return write(rounded);
 }
 
-Result<void> MemoryHigh::raise(Bytes value) {
+Result<void> MemoryHigh::raise(const CgroupDir& cgroup, Bytes value) {
   const Bytes rounded = in_pages(value);
   if (!original_ || *original_ >= rounded) return Error{EPERM, fmt::format("lower {}", name_)};
+  watch_usage(cgroup);
   return write(rounded);
+}
+
+// Without the file a value is restored by one write.
+void MemoryHigh::watch_usage(const CgroupDir& cgroup) {
+  auto usage = cgroup.open_file("memory.current", O_RDONLY);
+  if (usage) usage_ = std::move(usage).value();
 }
 
 Result<void> MemoryHigh::write(Bytes rounded) {
@@ -89,13 +104,52 @@ Result<void> MemoryHigh::write(Bytes rounded) {
   return {};
 }
 
-Result<void> MemoryHigh::restore() {
+Result<void> MemoryHigh::restore(MonotonicTime end) {
   if (!ours_) return {};
+  if (usage_ && original_ && *original_ < *ours_) TRY(lower(end));
   const AmountRecord record{original_, ours_, ours_, self_};
   const auto undone = undo_amount(file_.get(), record, name_);
   if (!undone && undone.error().code != ENODEV) return undone.error();
   records_->drop(cgroup_);
   ours_.reset();
+  return {};
+}
+
+// Until the original can be written at once.
+Result<void> MemoryHigh::lower(MonotonicTime end) {
+  for (bool is_lower = false;; is_lower = true) {
+    const auto present = read();
+    // Removed, or changed by another process: nothing is to be written.
+    if (!present || *present != ours_) return {};
+    const auto usage = TRY(read_amount(usage_.get(), path_ + "/memory.current"));
+    if (!usage || *usage - kLowerStep <= *original_) return {};
+    if (is_lower && *usage > *ours_ + kUnreclaimable) return {};
+    if (SystemClock().now() >= end) {
+      return Error{EAGAIN, fmt::format("{} is being lowered in steps", name_)};
+    }
+    TRY(write(in_pages(std::min(*ours_, *usage - kLowerStep))));
+  }
+}
+
+Result<void> MemoryHigh::undo_leftover(const CgroupDir& cgroup, const SettingRecords& records,
+                                       MonotonicTime end) {
+  const auto text = TRY(records.read(cgroup.id()));
+  if (!text) return {};
+  const auto record = TRY(parse_amount_record(*text));
+  if (owner_is_running(record)) return {};
+  auto left = TRY(open(cgroup, records));
+  const auto present = std::exchange(left.original_, record.original);
+  if (present != record.old_value && present != record.new_value) {
+    records.drop(cgroup.id());
+    return {};
+  }
+  if (present) {
+    left.ours_ = present;
+    left.watch_usage(cgroup);
+    return left.restore(end);
+  }
+  TRY(write_amount(left.file_.get(), record.original, left.name_));
+  records.drop(cgroup.id());
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "kernel/cgroup_tree.h"
@@ -40,11 +41,18 @@ class MemoryHigh {
   // usage is below `value`; otherwise the kernel reclaims in this thread before the write returns.
   [[nodiscard]] Result<void> set(Bytes value);
   // The same, but only above the original. EPERM: the original is not lower, or "max".
-  [[nodiscard]] Result<void> raise(Bytes value);
-  // Writes the original back and deletes the record. With one below usage the kernel reclaims in
-  // this thread for 50 ms at most. Does nothing if nothing was set, if the cgroup was removed, or
-  // if another process has changed the file.
-  [[nodiscard]] Result<void> restore();
+  [[nodiscard]] Result<void> raise(const CgroupDir& cgroup, Bytes value);
+  // Writes the original back and deletes the record. Does nothing if nothing was set, if the cgroup
+  // was removed, or if another process has changed the file.
+  //
+  // After raise() the original may be below usage, and the kernel would reclaim in this thread, for
+  // minutes with slow swap. It is lowered in steps of 32 MiB below usage then. EAGAIN: `end` came
+  // first; the record stays, and a further call goes on.
+  [[nodiscard]] Result<void> restore(MonotonicTime end = {});
+  // The same for what an agent that was killed has left in `cgroup`, if anything. Does nothing
+  // while the owner of the record runs.
+  [[nodiscard]] static Result<void> undo_leftover(const CgroupDir& cgroup,
+                                                  const SettingRecords& records, MonotonicTime end);
 
  private:
   MemoryHigh(const SettingRecords& records, const CgroupDir& cgroup, UniqueFd file,
@@ -52,12 +60,15 @@ class MemoryHigh {
   // EBUSY: the file has another value.
   [[nodiscard]] Result<void> check_is(const std::optional<Bytes>& expected) const;
   [[nodiscard]] Result<void> write(Bytes rounded);
+  void watch_usage(const CgroupDir& cgroup);
+  [[nodiscard]] Result<void> lower(MonotonicTime end);
   [[nodiscard]] Result<void> record(const std::optional<Bytes>& before, Bytes value) const;
 
   const SettingRecords* records_;
   CgroupId cgroup_;
   std::string path_;
   UniqueFd file_;
+  UniqueFd usage_;  // memory.current, of a value that may have to be lowered
   std::string name_;
   std::optional<Bytes> original_;
   std::optional<Bytes> ours_;

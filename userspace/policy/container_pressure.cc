@@ -116,6 +116,13 @@ bool has_events(const PressureValues& values, PressureSignal signal) {
   return values[static_cast<std::size_t>(signal)].value_or(0) > 0;
 }
 
+// The owner of a cgroup can turn its PSI off; its events are always there.
+bool is_without_events(const PressureValues& values) {
+  const auto& high = values[static_cast<std::size_t>(PressureSignal::high)];
+  const auto& max = values[static_cast<std::size_t>(PressureSignal::max)];
+  return high && max && *high == 0 && *max == 0;
+}
+
 PressureCause cause_of(const ContainerPressureReading& reading, const PressureValues& values,
                        const PressureScene& scene) {
   if (!scene.node_short) return PressureCause::unknown;
@@ -263,7 +270,8 @@ ContainerPressureStep step_container_pressure(
   out.worst = compared.worst;
   if (compared.worst) {
     respond(rule, *reading, scene, compared, out);
-  } else if (compared.has_unknown && (out.next.shown_at || !compared.has_known)) {
+  } else if (compared.has_unknown && (out.next.shown_at || !compared.has_known) &&
+             !(scene.lifted_from && is_without_events(out.values))) {
     stop_time(out.next);
   } else {
     calm_down(rule, *reading, scene, out);
@@ -286,7 +294,7 @@ bool is_idle(const ContainerPressureRule& rule, const ContainerPressureState& st
 }
 
 std::optional<Bytes> full_lift(const LiftRoom& room) {
-  if (!room.max || room.headroom < *room.max - room.usage) return std::nullopt;
+  if (!room.max || room.headroom < *room.max - room.working_set) return std::nullopt;
   return room.max;
 }
 

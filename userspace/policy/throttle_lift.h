@@ -72,6 +72,8 @@ struct LiftRoom {
   std::optional<Bytes> max;  // memory.max of the cgroup; nothing: unlimited
   // The least of what the node and the cgroups above it have left.
   Bytes headroom;
+  // For full_lift(): usage without inactive file pages, which count as left in `headroom`.
+  Bytes working_set = {};
 };
 
 // The lifted memory.high: a quarter of the headroom above `present` or usage, memory.max at most.

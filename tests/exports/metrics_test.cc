@@ -113,7 +113,7 @@ TEST(Metrics, OnlyCombinationsThatCanOccurAreExported) {
         series, [&](const auto& each) { return each.first.starts_with(family); });
     EXPECT_EQ(found, count) << family;
   };
-  expect_count("forestall_decisions_total", 24);
+  expect_count("forestall_decisions_total", 25);
   expect_count("forestall_kills_total", 3);
   expect_count("forestall_dry_run_kills_total", 2);
   expect_count("forestall_kernel_oom_kills_total", 103);

@@ -301,6 +301,16 @@ Observation random_observation(Dice& dice) {
                         dice.maybe([&] { return static_cast<int>(dice.below(256)); }),
                         dice.text()};
   });
+  observation.pressed = dice.some([&] {
+    return PressedContainer{dice.text(),
+                            CgroupId{dice.inode()},
+                            dice.coin() ? PressureStage::evict : PressureStage::kill,
+                            dice.one_of<PressureSignal>(3),
+                            0.5,
+                            0.25,
+                            Duration(dice.small()),
+                            dice.time()};
+  });
   observation.kinds = dice.maybe([&] { return random_kinds(dice); });
   observation.notes = dice.some([&] { return SourceNote{dice.text(), dice.text()}; });
   if (dice.coin()) observation.rules = random_rule_observation(dice);

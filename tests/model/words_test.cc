@@ -38,7 +38,7 @@ void check_names(Enum last) {
 
 TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(Action::reclaim);
-  check_names(Reason::pod_runs_again);
+  check_names(Reason::container_pressure);
   check_names(Exclusion::unkillable);
   check_names(Feature::oom_score_adj);
   check_names(FeatureState::forced_off);
@@ -48,13 +48,13 @@ TEST(WordsTest, EveryEnumeratorHasItsOwnName) {
   check_names(Signal::swap_available);
   check_names(WorkloadClass::other);
   check_names(Response::slow);
-  check_names(WakeSource::rules);
+  check_names(WakeSource::pressure);
   check_names(WorkloadKind::cgroup);
   check_names(Resource::pids);
   check_names(Filesystem::containerfs);
   check_names(FilesystemLayout::split);
   check_names(QosClass::best_effort);
-  check_names(EvictionCause::ruleset);
+  check_names(EvictionCause::psi_pressure);
   check_names(ChainStep::suspended);
   check_names(RuleOutcome::node_stalls);
   check_names(HookState::refused);

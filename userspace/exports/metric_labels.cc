@@ -19,6 +19,7 @@ Action action_of(Reason reason) {
     case Reason::local_storage_limit:
     case Reason::guard_shot:
     case Reason::ruleset:
+    case Reason::container_pressure:
     case Reason::pod_runs_again: return Action::kill;
     case Reason::workloads_unread:
     case Reason::disk_usage_unread: return Action::inspect;

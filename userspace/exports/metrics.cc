@@ -255,13 +255,16 @@ void add_container_pressure(const ContainerPressureReport& report, std::vector<M
     (type == MetricType::Gauge ? metric.gauge.value : metric.counter.value) = value;
     all.push_back(std::move(family));
   };
-  MetricFamily pressed{"forestall_container_pressure_containers",
-                       "Containers under memory pressure, by cause and stage of the response.",
-                       MetricType::Gauge,
-                       {}};
+  MetricFamily pressed{
+      "forestall_container_pressure_containers",
+      "Containers under memory pressure or with a lifted memory.high, by cause and stage of the "
+      "response.",
+      MetricType::Gauge,
+      {}};
   for (const PressureCause cause : kPressureCauses) {
     for (const PressureStage stage :
-         {PressureStage::none, PressureStage::reclaim, PressureStage::lift}) {
+         {PressureStage::none, PressureStage::reclaim, PressureStage::lift, PressureStage::evict,
+          PressureStage::kill}) {
       prometheus::ClientMetric& metric = pressed.metric.emplace_back();
       metric.label = {{"cause", std::string(to_string(cause))},
                       {"stage", std::string(to_string(stage))}};

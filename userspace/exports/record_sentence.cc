@@ -40,6 +40,7 @@ std::string_view phrase_of(Reason reason) {
     case Reason::kill_limit_reached: return "killLimit is reached";
     case Reason::ruleset: return "a ruleset fired";
     case Reason::pod_runs_again: return "a container of an evicted pod was started again";
+    case Reason::container_pressure: return "a container stays under memory pressure";
   }
   return "";
 }

@@ -13,7 +13,8 @@ Result<EvictionCause> cause_of(const std::string& word) {
   if (word.empty()) return EvictionCause::threshold;
   for (const EvictionCause cause :
        {EvictionCause::threshold, EvictionCause::empty_dir_limit, EvictionCause::pod_storage_limit,
-        EvictionCause::container_storage_limit, EvictionCause::ruleset}) {
+        EvictionCause::container_storage_limit, EvictionCause::ruleset,
+        EvictionCause::high_pressure, EvictionCause::max_pressure, EvictionCause::psi_pressure}) {
     if (to_string(cause) == word) return cause;
   }
   return error("cause: unknown '" + word + "'");

@@ -157,6 +157,36 @@ v1::HookProgress hook_message(const HookProgress& hook) {
   return out;
 }
 
+v1::PressedContainer pressed_message(const PressedContainer& pressed) {
+  v1::PressedContainer out;
+  out.set_subject(text::to_utf8(pressed.subject));
+  out.set_workload_id(pressed.workload.inode);
+  out.set_stage(std::string(to_string(pressed.stage)));
+  out.set_signal(std::string(to_string(pressed.signal)));
+  out.set_value(pressed.value);
+  out.set_threshold(pressed.threshold);
+  out.set_pressed_ns(pressed.over_for.count());
+  out.set_at_ns(to_ns(pressed.at));
+  return out;
+}
+
+Result<PressedContainer> pressed_from(const v1::PressedContainer& message) {
+  const auto stage = parse_pressure_stage(message.stage());
+  if (!stage || *stage < PressureStage::evict) {
+    return error("stage: must be evict or kill, found '" + message.stage() + "'");
+  }
+  const auto signal = parse_pressure_signal(message.signal());
+  if (!signal) return error("signal: unknown '" + message.signal() + "'");
+  return PressedContainer{message.subject(),
+                          CgroupId{message.workload_id()},
+                          *stage,
+                          *signal,
+                          message.value(),
+                          message.threshold(),
+                          Duration(message.pressed_ns()),
+                          from_ns(message.at_ns())};
+}
+
 Result<HookProgress> hook_from(const v1::HookProgress& message) {
   HookProgress hook;
   hook.run = message.run();
@@ -213,6 +243,8 @@ void put_without_workloads(const Observation& observation, v1::Observation& out)
   out.set_workloads_read(observation.workloads.has_value());
   for (const KillProgress& kill : observation.kills) *out.add_kills() = to_proto(kill);
   for (const HookProgress& hook : observation.hooks) *out.add_hooks() = hook_message(hook);
+  for (const PressedContainer& each : observation.pressed)
+    *out.add_pressed() = pressed_message(each);
   for (const SourceNote& note : observation.notes) *out.add_notes() = to_proto(note);
   if (observation.kinds) *out.mutable_kinds() = messages::to_proto(*observation.kinds);
   if (observation.rules) *out.mutable_rules() = messages::to_proto(*observation.rules);
@@ -247,6 +279,7 @@ Result<Observation> without_workloads_from_proto(const v1::Observation& message)
   TRY(read_each(message.kills(), observation.kills, "kills",
                 [&](const v1::KillProgress& each) { return begun_by(observation.at, each); }));
   TRY(read_each(message.hooks(), observation.hooks, "hooks", hook_from));
+  TRY(read_each(message.pressed(), observation.pressed, "pressed", pressed_from));
   for (const v1::SourceNote& note : message.notes()) {
     observation.notes.push_back({note.subject(), note.problem()});
   }

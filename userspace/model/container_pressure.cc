@@ -14,6 +14,12 @@ std::string_view to_string(PressureSignal signal) {
   return "unknown";
 }
 
+std::optional<PressureSignal> parse_pressure_signal(std::string_view text) {
+  const auto found = std::ranges::find_if(
+      kPressureSignals, [&](PressureSignal each) { return to_string(each) == text; });
+  return found == kPressureSignals.end() ? std::nullopt : std::optional(*found);
+}
+
 std::string_view to_string(PressureStage stage) {
   switch (stage) {
     case PressureStage::none: return "none";

@@ -28,6 +28,7 @@ inline constexpr std::array kPressureSignals{PressureSignal::high, PressureSigna
                                              PressureSignal::psi};
 // "high", "max", "psi".
 [[nodiscard]] std::string_view to_string(PressureSignal signal);
+[[nodiscard]] std::optional<PressureSignal> parse_pressure_signal(std::string_view text);
 
 // By PressureSignal. Nullopt: off, or unknown.
 using PressureValues = std::array<std::optional<double>, kPressureSignals.size()>;
@@ -125,6 +126,20 @@ struct PressedCgroup {
   std::string result = {};                          // what came of the stage
 
   friend bool operator==(const PressedCgroup&, const PressedCgroup&) = default;
+};
+
+// A container whose response has reached evict or kill.
+struct PressedContainer {
+  std::string subject;  // namespace/pod/container, or the path
+  CgroupId workload;    // of its pod, or of a cgroup that the configuration names
+  PressureStage stage = PressureStage::evict;
+  PressureSignal signal = PressureSignal::high;  // with the largest share of its threshold
+  double value = 0;
+  double threshold = 0;
+  Duration over_for{0};
+  MonotonicTime at;  // of the reading
+
+  friend bool operator==(const PressedContainer&, const PressedContainer&) = default;
 };
 
 struct ContainerPressureReport {

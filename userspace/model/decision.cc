@@ -38,6 +38,7 @@ std::string_view to_string(Reason reason) {
     case Reason::within_requests: return "within-requests";
     case Reason::kill_limit_reached: return "kill-limit-reached";
     case Reason::pod_runs_again: return "pod-runs-again";
+    case Reason::container_pressure: return "container-pressure";
   }
   return "";
 }

@@ -50,6 +50,7 @@ enum class Reason : std::uint8_t {
   kill_limit_reached,    // Config::kill_limit
   ruleset,               // action kill: of a ruleset
   pod_runs_again,        // action kill: a container of an evicted pod was started again
+  container_pressure,    // action kill: a container stays under memory pressure at its own limit
 };
 
 [[nodiscard]] std::string_view to_string(Action action);

@@ -10,6 +10,9 @@ std::string_view to_string(EvictionCause cause) {
     case EvictionCause::pod_storage_limit: return "ephemeralpodfs.limit";
     case EvictionCause::container_storage_limit: return "ephemeralcontainerfs.limit";
     case EvictionCause::ruleset: return "ruleset";
+    case EvictionCause::high_pressure: return "memory.high.pressure";
+    case EvictionCause::max_pressure: return "memory.max.pressure";
+    case EvictionCause::psi_pressure: return "memory.psi.pressure";
   }
   return "";
 }

@@ -14,17 +14,21 @@
 
 namespace forestall {
 
-// The cause of an eviction: a threshold, or a limit on local storage.
+// The cause of an eviction: a threshold, a limit on local storage, a ruleset, or memory pressure of
+// one container.
 enum class EvictionCause : std::uint8_t {
   threshold,
   empty_dir_limit,          // an emptyDir beyond its sizeLimit
   pod_storage_limit,        // the pod's ephemeral storage beyond the sum of its limits
   container_storage_limit,  // a container's ephemeral storage beyond its own limit
   ruleset,                  // an action of a ruleset
+  high_pressure,            // a container at its memory.high, by "high" events
+  max_pressure,             // a container at its memory.max, by "max" events
+  psi_pressure,             // a container whose tasks wait for memory, by PSI
 };
 
 // "threshold", "emptydirfs.limit", "ephemeralpodfs.limit", "ephemeralcontainerfs.limit",
-// "ruleset".
+// "ruleset", "memory.high.pressure", "memory.max.pressure", "memory.psi.pressure".
 [[nodiscard]] std::string_view to_string(EvictionCause cause);
 
 struct Eviction {

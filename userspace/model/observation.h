@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/shared_value.h"
+#include "model/container_pressure.h"
 #include "model/eviction.h"
 #include "model/filesystem.h"
 #include "model/hook.h"
@@ -75,6 +76,8 @@ struct Observation {
   std::optional<std::vector<WorkloadSample>> workloads;
   std::vector<KillProgress> kills;       // running and failed kills
   std::vector<HookProgress> hooks = {};  // prekill hooks that run, or ended lately
+  // Containers under memory pressure whose pods are to be evicted, in the order of the response.
+  std::vector<PressedContainer> pressed = {};
   std::vector<SourceNote> notes;
   // What the subject's memory consists of; read for decisions that hold a kill back.
   std::optional<MemoryKinds> kinds = std::nullopt;

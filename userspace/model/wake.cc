@@ -26,6 +26,7 @@ std::string_view to_string(WakeSource source) {
     case WakeSource::watchdog: return "watchdog";
     case WakeSource::guard: return "guard";
     case WakeSource::rules: return "rules";
+    case WakeSource::pressure: return "pressure";
   }
   return "";
 }

@@ -36,6 +36,7 @@ enum class WakeSource : std::uint8_t {
   watchdog,         // the loop did not evaluate in time, and the watchdog acted instead
   guard,            // the line of the guard was crossed, or it made a guard kill
   rules,            // what rulesets decide on has been read
+  pressure,         // a container stays under memory pressure at its own limit
 };
 
 [[nodiscard]] std::string_view to_string(WakeSource source);

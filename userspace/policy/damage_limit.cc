@@ -58,6 +58,7 @@ int weight_of(Reason reason) {
     case Reason::own_limit_near:
     case Reason::guard_shot:
     case Reason::ruleset:
+    case Reason::container_pressure:
     case Reason::pod_runs_again: return 0;
     case Reason::release_pending: return 1;
     case Reason::statistics_not_newer: return 2;

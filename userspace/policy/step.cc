@@ -17,6 +17,7 @@
 #include "policy/grace.h"
 #include "policy/growth_since_kill.h"
 #include "policy/node_reclaim.h"
+#include "policy/pressure_evictions.h"
 #include "policy/rank.h"
 #include "policy/rules.h"
 #include "policy/saturating.h"
@@ -355,6 +356,8 @@ Step step(const Config& config, const State& state, const Observation& observati
       report(assessment.pressure, config.pressure_transition, observation.at, next.conditions);
   take_over_kills(config, state, observation, next);
   Pass(config, observation, next, decision).run(assessment.crossings, assessment.computed);
+  const bool is_decided = decision.action != Action::none;
+  if (!is_decided) evict_for_pressure(config, observation, decision);
   apply_rules(config, state, observation, next, decision);
   if (decision.driving) {
     const Signal signal = decision.evidence[*decision.driving].threshold.signal;

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/pressure_evictions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/duration.h"
+#include "model/workload_class.h"
+#include "policy/container_pressure.h"
+#include "policy/damage_limit.h"
+#include "policy/exclusion.h"
+#include "policy/grace.h"
+#include "policy/rank.h"
+
+namespace forestall::policy {
+namespace {
+
+EvictionCause cause_of(PressureSignal signal) {
+  switch (signal) {
+    case PressureSignal::high: return EvictionCause::high_pressure;
+    case PressureSignal::max: return EvictionCause::max_pressure;
+    case PressureSignal::psi: break;
+  }
+  return EvictionCause::psi_pressure;
+}
+
+// "12.0 "high" events a second, threshold 10"
+std::string excess_text(const PressedContainer& pressed) {
+  if (pressed.signal == PressureSignal::psi) {
+    return fmt::format("its tasks waited {:.1f} % of the time, threshold {} %", pressed.value,
+                       pressed.threshold);
+  }
+  return fmt::format("{:.1f} \"{}\" events a second, threshold {}", pressed.value,
+                     to_string(pressed.signal), pressed.threshold);
+}
+
+// Without a soft threshold, its grace is that of one.
+Duration grace_of(const Config& config, const Workload& victim) {
+  Threshold soft;
+  soft.grace = std::chrono::seconds(1);
+  return eviction_grace(config, soft, victim);
+}
+
+Eviction eviction_for(const Config& config, const PressedContainer& pressed, const Workload& victim,
+                      std::size_t candidate) {
+  Eviction eviction;
+  eviction.candidate = candidate;
+  eviction.cause = cause_of(pressed.signal);
+  eviction.at_once = pressed.stage == PressureStage::kill;
+  eviction.grace = grace_of(config, victim);
+  eviction.message = fmt::format("Container {} stayed under memory pressure for {}: {}. ",
+                                 pressed.subject, brief(pressed.over_for), excess_text(pressed));
+  if (victim.pod) {
+    const auto slash = pressed.subject.rfind('/');
+    eviction.annotations.emplace_back("offending_containers", pressed.subject.substr(slash + 1));
+  }
+  eviction.disruption_target = true;
+  eviction.metric_signal = to_string(eviction.cause);
+  return eviction;
+}
+
+const WorkloadSample* workload_of(const PressedContainer& pressed,
+                                  const std::vector<WorkloadSample>& workloads) {
+  const auto found = std::ranges::find_if(workloads, [&](const WorkloadSample& each) {
+    return each.workload.cgroup == pressed.workload;
+  });
+  return found == workloads.end() ? nullptr : &*found;
+}
+
+void inspect(Decision& decision) {
+  decision.action = Action::inspect;
+  decision.reason = Reason::workloads_unread;
+  decision.driving.reset();
+  decision.considered.clear();
+  decision.damage.reset();
+}
+
+class PressurePass {
+ public:
+  PressurePass(const Config& config, const Observation& observation)
+      : config_(config),
+        workloads_(*observation.workloads),
+        terminating_(workloads_, observation.kills, Terminating::excluded),
+        killing_(workloads_, observation.kills),
+        rate_(config, observation) {}
+
+  // Whether its pod is the victim.
+  bool consider(const PressedContainer& pressed) {
+    const WorkloadSample* sample = workload_of(pressed, workloads_);
+    if (sample == nullptr) return false;
+    const bool kills = pressed.stage == PressureStage::kill;
+    const Exclusion exclusion = (kills ? killing_ : terminating_).of(*sample);
+    considered_.push_back({*sample, rank_key(*sample, RankBy{}), exclusion});
+    if (exclusion != Exclusion::none) return false;
+    if (rate_.is_reached(workload_class_at(sample->workload.path))) return false;
+    eviction_ = eviction_for(config_, pressed, sample->workload, considered_.size() - 1);
+    return true;
+  }
+
+  void put(Decision& decision) {
+    decision.action = Action::kill;
+    decision.reason = Reason::container_pressure;
+    decision.driving.reset();
+    decision.damage.reset();
+    decision.considered = std::move(considered_);
+    decision.evictions = {std::move(eviction_)};
+  }
+
+ private:
+  const Config& config_;
+  const std::vector<WorkloadSample>& workloads_;
+  const Exclusions terminating_;
+  const Exclusions killing_;
+  const KillRate rate_;
+  std::vector<Candidate> considered_;
+  Eviction eviction_;
+};
+
+}  // namespace
+
+void evict_for_pressure(const Config& config, const Observation& observation, Decision& decision) {
+  const auto is_recent = [&](const PressedContainer& each) {
+    return observation.at - each.at <= kPressureGapMax;
+  };
+  if (std::ranges::none_of(observation.pressed, is_recent)) return;
+  if (!observation.workloads) return inspect(decision);
+  PressurePass pass(config, observation);
+  for (const PressedContainer& each : observation.pressed) {
+    if (is_recent(each) && pass.consider(each)) return pass.put(decision);
+  }
+}
+
+}  // namespace forestall::policy

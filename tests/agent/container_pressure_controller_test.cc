@@ -82,7 +82,7 @@ class ContainerPressureFiles : public ::testing::Test {
                  fmt::format("low 0\nhigh {}\nmax 0\noom 0\noom_kill 0\n", high));
   }
   [[nodiscard]] PressureTarget target(const std::string& path, QosClass qos) const {
-    return {"ns/pod" + path, path, *tree_.id_at(path), "/p", qos, 0};
+    return {"ns/pod" + path, path, *tree_.id_at(path), "/p", *tree_.id_at("/p"), qos, 0};
   }
   void apply(const ContainerPressureConfig& config = pressure_of_files()) {
     PressureTargets targets;
@@ -100,7 +100,7 @@ class ContainerPressureFiles : public ::testing::Test {
       for (const std::string& each : paths) set_events(each, events_ += 50);
       do {
         static_cast<void>(controller_->advance(now()));
-      } while (controller_->next_due() == MonotonicTime{});
+      } while (controller_->next_due().value_or(now() + 1s) <= now());
     }
   }
   [[nodiscard]] Bytes high(const std::string& path) const {
@@ -240,6 +240,37 @@ TEST_F(ContainerPressureFiles, ALiftOutlivesAnotherThreshold) {
   config.enforces = false;
   apply(config);
   EXPECT_EQ(high("/p/a"), kPodHigh) << "it is only observed now";
+}
+
+TEST_F(ContainerPressureFiles, EvictionsFollowInTheOrderOfTheResponse) {
+  ContainerPressureConfig config = pressure_of_files();
+  config.rule.stages = {};
+  config.rule.stages.insert(PressureStage::evict);
+  config.rule.stages.insert(PressureStage::kill);
+  config.rule.grace = 5s;
+  config.rule.evict_time = 10s;
+  apply(config);
+  press(4, {"/p/a", "/p/b"});
+  EXPECT_THAT(controller_->evictions(), IsEmpty()) << "within the grace period";
+  press(6, {"/p/a", "/p/b"});
+  const auto evictions = controller_->evictions();
+  ASSERT_EQ(evictions.size(), 2U);
+  EXPECT_EQ(evictions[0].subject, "ns/pod/p/b") << "BestEffort comes first";
+  EXPECT_EQ(evictions[0].stage, PressureStage::evict);
+  EXPECT_EQ(evictions[0].signal, PressureSignal::high);
+  EXPECT_GT(evictions[0].value, 10);
+  EXPECT_EQ(evictions[0].threshold, 10);
+  EXPECT_EQ(evictions[0].at, now());
+  press(12, {"/p/a", "/p/b"});
+  ASSERT_EQ(controller_->evictions().size(), 2U);
+  EXPECT_EQ(controller_->evictions()[0].stage, PressureStage::kill);
+  press(1, {"/p/a"});
+  ASSERT_EQ(controller_->evictions().size(), 1U) << "the other one had no event";
+  EXPECT_EQ(controller_->evictions()[0].subject, "ns/pod/p/a");
+  config.enforces = false;
+  apply(config);
+  press(30, {"/p/a"});
+  EXPECT_THAT(controller_->evictions(), IsEmpty()) << "it is only observed now";
 }
 
 // Another process, for example the kubelet, may set a value of its own meanwhile.

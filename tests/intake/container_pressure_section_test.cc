@@ -45,15 +45,19 @@ TEST(ContainerPressureSection, IsOffWithoutAThreshold) {
 TEST(ContainerPressureSection, HasEveryKey) {
   const auto loaded = load_pressure(
       "containerPressure: {mode: enforce, memoryHighEvictionThreshold: 10, "
-      "memoryMaxEvictionThreshold: 0.5, memoryPSIEvictionThreshold: 40, stages: [lift], "
-      "reclaimTime: 2s, calmTime: 1m, cgroups: [/db]}\n");
+      "memoryMaxEvictionThreshold: 0.5, memoryPSIEvictionThreshold: 40, stages: [lift, kill], "
+      "memoryPressureEvictionGracePeriod: 1m, reclaimTime: 2s, liftTime: 3s, evictTime: 4s, "
+      "calmTime: 1m, cgroups: [/db]}\n");
   ASSERT_TRUE(loaded) << loaded.error().text();
   ContainerPressureConfig expected;
   expected.enforces = true;
   expected.rule.thresholds = {10.0, 0.5, 40.0};
   expected.rule.stages.insert(PressureStage::lift);
+  expected.rule.stages.insert(PressureStage::kill);
+  expected.rule.grace = 1min;
   expected.rule.reclaim_time = 2s;
-  expected.rule.lift_time = 10s;
+  expected.rule.lift_time = 3s;
+  expected.rule.evict_time = 4s;
   expected.rule.calm_time = 1min;
   expected.cgroups = {"/db"};
   EXPECT_EQ(loaded->config.container_pressure, expected);
@@ -72,9 +76,10 @@ TEST(ContainerPressureSection, OnlyObservesByDefault) {
 TEST(ContainerPressureSection, TakesThresholdsOfTheKubeletsFile) {
   const std::string kubelet =
       "memoryHighEvictionThreshold: 5\nmemoryPSIEvictionThreshold: 30\n"
-      "memoryMaxEvictionThreshold: 0\n";
+      "memoryMaxEvictionThreshold: 0\nmemoryPressureEvictionGracePeriod: 90s\n";
   const auto alone = pressure_of("kubeletConfig: kubelet.yaml\n", kubelet);
   EXPECT_THAT(alone.rule.thresholds, ElementsAre(5.0, std::nullopt, 30.0));
+  EXPECT_EQ(alone.rule.grace, 90s);
   EXPECT_FALSE(alone.enforces) << "the agent's own file has no mode";
   const auto both = pressure_of(
       "kubeletConfig: kubelet.yaml\ncontainerPressure: {mode: enforce, "

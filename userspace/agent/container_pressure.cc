@@ -32,9 +32,12 @@ std::string name_of_container(const Pod& pod, std::string_view id) {
 void add_containers(const kernel::CgroupTree& tree, const PressurePod& pod,
                     PressureTargets& targets) {
   const auto opened = tree.open(pod.path);
-  if (!opened || opened->id() != pod.cgroup) return;
-  const auto children = opened->children();
-  if (!children) return;
+  const auto children = opened ? opened->children() : opened.error();
+  if (!children) {
+    if (!kernel::is_removed(children.error())) targets.unknown_pods.insert(pod.path);
+    return;
+  }
+  if (opened->id() != pod.cgroup) return;
   const bool is_exempt = policy::is_exempt_from_pressure(*pod.pod);
   for (const std::string& child : *children) {
     std::string path = pod.path + "/" + child;
@@ -46,7 +49,7 @@ void add_containers(const kernel::CgroupTree& tree, const PressurePod& pod,
     }
     std::string subject = pod.pod->pod_namespace + "/" + pod.pod->name + "/" +
                           name_of_container(*pod.pod, sources::container_id(child));
-    targets.watched.push_back({std::move(subject), std::move(path), *cgroup, pod.path,
+    targets.watched.push_back({std::move(subject), std::move(path), *cgroup, pod.path, pod.cgroup,
                                policy::qos_class(*pod.pod), pod.pod->priority});
   }
 }
@@ -66,7 +69,8 @@ PressureTargets find_pressure_targets(const kernel::CgroupTree& tree,
   }
   for (const std::string& path : facts.config.cgroups) {
     const auto cgroup = tree.id_at(path);
-    if (cgroup) targets.watched.push_back({path, path, *cgroup, path, std::nullopt, std::nullopt});
+    if (cgroup)
+      targets.watched.push_back({path, path, *cgroup, path, *cgroup, std::nullopt, std::nullopt});
   }
   return targets;
 }
@@ -74,9 +78,10 @@ PressureTargets find_pressure_targets(const kernel::CgroupTree& tree,
 Result<std::unique_ptr<ContainerPressureThread>> ContainerPressureThread::create(
     const kernel::CgroupTree& tree, const kernel::SettingRecords& records, exports::Log& log) {
   UniqueFd changed(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!changed) return errno_error("eventfd", "for pressure of containers");
+  UniqueFd to_evict(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!changed || !to_evict) return errno_error("eventfd", "for pressure of containers");
   return std::unique_ptr<ContainerPressureThread>(
-      new ContainerPressureThread(tree, records, log, std::move(changed)));
+      new ContainerPressureThread(tree, records, log, std::move(changed), std::move(to_evict)));
 }
 
 ContainerPressureThread::~ContainerPressureThread() {
@@ -125,9 +130,29 @@ void ContainerPressureThread::publish(std::shared_ptr<const ContainerPressureRep
   report_.swap(report);
 }
 
+// Containers that are read at other times do not remove each other's: what is not taken becomes too
+// old for the policy.
+void ContainerPressureThread::publish_evictions() {
+  if (controller_->evictions().empty()) return;
+  std::vector<PressedContainer> evictions = controller_->evictions();
+  {
+    const std::lock_guard lock(mutex_);
+    evictions_.swap(evictions);
+  }
+  ::eventfd_write(to_evict_.get(), 1);
+}
+
+std::vector<PressedContainer> ContainerPressureThread::take_evictions() {
+  eventfd_t ignored = 0;
+  ::eventfd_read(to_evict_.get(), &ignored);
+  const std::lock_guard lock(mutex_);
+  return std::exchange(evictions_, {});
+}
+
 void ContainerPressureThread::carry_out(const ContainerPressureFacts& facts) {
   if (!facts.config.is_on()) {
     controller_.reset();
+    static_cast<void>(take_evictions());
     return publish(nullptr);
   }
   if (std::string problem = begin(); !problem.empty()) {
@@ -166,6 +191,7 @@ void ContainerPressureThread::serve() {
     if (const auto facts = take_facts()) carry_out(*facts);
     if (controller_ && controller_->advance(SystemClock().now())) {
       publish(std::make_shared<const ContainerPressureReport>(controller_->report()));
+      publish_evictions();
     }
     wait();
   }

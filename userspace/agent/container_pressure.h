@@ -53,6 +53,10 @@ class LoopContainerPressure {
   [[nodiscard]] virtual std::shared_ptr<const ContainerPressureReport> report() const {
     return nullptr;
   }
+  // Readable while there are evictions to take; -1: never.
+  [[nodiscard]] virtual int fd() const { return -1; }
+  // Of the last readings that had any (policy/pressure_evictions.h), once.
+  [[nodiscard]] virtual std::vector<PressedContainer> take_evictions() { return {}; }
 };
 
 class ContainerPressureThread final : public LoopContainerPressure {
@@ -64,11 +68,17 @@ class ContainerPressureThread final : public LoopContainerPressure {
 
   [[nodiscard]] Result<void> update(ContainerPressureFacts facts) override;
   [[nodiscard]] std::shared_ptr<const ContainerPressureReport> report() const override;
+  [[nodiscard]] int fd() const override { return to_evict_.get(); }
+  [[nodiscard]] std::vector<PressedContainer> take_evictions() override;
 
  private:
   ContainerPressureThread(const kernel::CgroupTree& tree, const kernel::SettingRecords& records,
-                          exports::Log& log, UniqueFd changed)
-      : tree_(tree), records_(records), log_(log), changed_(std::move(changed)) {}
+                          exports::Log& log, UniqueFd changed, UniqueFd to_evict)
+      : tree_(tree),
+        records_(records),
+        log_(log),
+        changed_(std::move(changed)),
+        to_evict_(std::move(to_evict)) {}
   void serve();
   void wait();
   [[nodiscard]] std::shared_ptr<const ContainerPressureFacts> take_facts();
@@ -76,15 +86,18 @@ class ContainerPressureThread final : public LoopContainerPressure {
   void carry_out(const ContainerPressureFacts& facts);
   [[nodiscard]] std::string begin();
   void publish(std::shared_ptr<const ContainerPressureReport> report);
+  void publish_evictions();
 
   const kernel::CgroupTree& tree_;
   const kernel::SettingRecords& records_;
   exports::Log& log_;
-  const UniqueFd changed_;  // eventfd: facts_ or stop_ changed
+  const UniqueFd changed_;   // eventfd: facts_ or stop_ changed
+  const UniqueFd to_evict_;  // eventfd: evictions_ is new, and not empty
   mutable base::PriorityMutex mutex_;
   // Guarded by the mutex, which is held only to swap them: nothing is copied or freed under it.
   std::shared_ptr<const ContainerPressureFacts> facts_;
   std::shared_ptr<const ContainerPressureReport> report_;
+  std::vector<PressedContainer> evictions_;
   bool stop_ = false;
   // Of the thread.
   std::unique_ptr<ContainerPressureController> controller_;  // null: nothing is watched

@@ -13,7 +13,6 @@
 #include "exports/log_line.h"
 #include "kernel/amount_setting.h"
 #include "kernel/memory_files.h"
-#include "kernel/write_deadline.h"
 #include "model/workload.h"
 #include "sources/watched_cgroups.h"
 
@@ -52,12 +51,12 @@ Result<kernel::CgroupDir> open_target(const kernel::CgroupTree& tree,
   return cgroup;
 }
 
-Result<Bytes> working_set_of(const kernel::CgroupTree& tree, const PressureTarget& target) {
-  const auto cgroup = TRY(open_target(tree, target));
+Result<Bytes> working_set_of(const kernel::CgroupTree& tree, const std::string& path) {
+  const auto cgroup = TRY(tree.open(path));
   const Bytes usage = TRY(kernel::read_usage(cgroup));
   const auto text = TRY(cgroup.read("memory.stat"));
   const auto stat = TRY(kernel::parse_memory_stat(text));
-  if (!stat.inactive_file) return error(target.path + "/memory.stat has no inactive_file");
+  if (!stat.inactive_file) return error(path + "/memory.stat has no inactive_file");
   return working_set(usage, *stat.inactive_file);
 }
 
@@ -67,7 +66,6 @@ Result<actuators::ReclaimWrite> reclaim_from(const kernel::CgroupTree& tree,
   const Bytes usage = TRY(kernel::read_usage(cgroup));
   const Bytes amount = std::min(Bytes{usage.count / kReclaimShare}, actuators::kReclaimWriteMax);
   if (amount <= Bytes{0}) return actuators::ReclaimWrite{{}, true};
-  const kernel::WriteDeadline deadline(ContainerPressureController::kReclaimTimeMax);
   return actuators::write_reclaim(cgroup, amount);
 }
 
@@ -109,8 +107,10 @@ void ContainerPressureController::apply(const ContainerPressureConfig& config,
     }
     take_back(watched);
     reader_->forget(each->first);
+    if (lifter_.original(each->first)) leaving_.insert_or_assign(each->first, std::move(watched));
     each = watched_.erase(each);
   }
+  if (!leaving_.empty()) next_leaving_ = now + kReadEvery;
   for (PressureTarget& each : targets.watched) watch(std::move(each), now);
   const auto watched =
       std::ranges::count_if(kept, [&](CgroupId each) { return watched_.contains(each); });
@@ -150,11 +150,14 @@ bool ContainerPressureController::advance(MonotonicTime now) {
   }
   Wanted wanted;
   const bool changed = take_readings(now, wanted);
+  evictions_.clear();
   if (config_.enforces) {
     for (Watched* each : wanted[place_of(PressureStage::lift)]) lift(*each);
     queue_reclaims(wanted[place_of(PressureStage::reclaim)]);
+    note_evictions(wanted, now);
   }
-  const bool reclaimed = reclaim_next();
+  go_on_leaving(now);
+  const bool reclaimed = reclaim_next(now);
   for (auto& [cgroup, each] : watched_) {
     if (std::exchange(each.has_news, false)) log_stage(each);
   }
@@ -214,7 +217,7 @@ policy::PressureScene ContainerPressureController::scene_of(Watched& watched) {
     watched.result = "another process has written memory.high since";
   }
   if (watched.is_taken) scene.impossible.insert(PressureStage::lift);
-  if (scene.lifted_from) scene.working_set = working_set_of(tree_, watched.target).optional();
+  if (scene.lifted_from) scene.working_set = working_set_of(tree_, watched.target.path).optional();
   return scene;
 }
 
@@ -232,7 +235,7 @@ bool ContainerPressureController::take_reading(Watched& watched, MonotonicTime n
   watched.last =
       policy::step_container_pressure(config_.rule, watched.state, reading.optional(), scene);
   watched.state = watched.last.next;
-  if (watched.last.restore) take_back(watched);
+  if (watched.last.restore || !config_.lifts()) take_back(watched);
   note_stage(watched, before);
   const bool is_pressed = watched.last.worst.has_value();
   if (!is_pressed && reading) {
@@ -249,6 +252,18 @@ void ContainerPressureController::note_stage(Watched& watched, PressureStage bef
   watched.result = config_.enforces ? "" : kObserved;
   ++counts_.begun[place_of(stage)];
   watched.has_news = true;
+}
+
+void ContainerPressureController::note_evictions(const Wanted& wanted, MonotonicTime now) {
+  for (const PressureStage stage : {PressureStage::kill, PressureStage::evict}) {
+    for (Watched* each : wanted[place_of(stage)]) {
+      const policy::PressureExcess& worst = *each->last.worst;
+      each->result =
+          stage == PressureStage::kill ? "a kill is requested" : "an eviction is requested";
+      evictions_.push_back({each->target.subject, each->target.workload, stage, worst.signal,
+                            worst.value, worst.threshold, each->state.over_for, now});
+    }
+  }
 }
 
 // A lift that fails is tried again at each reading of the stage, and logged once.
@@ -269,12 +284,12 @@ void ContainerPressureController::lift(Watched& watched) {
 Result<Bytes> ContainerPressureController::lift_fully(const PressureTarget& target) {
   std::vector<LiftGrant> grants;
   lifter_.for_each([&](CgroupId, const std::string& path, Bytes high) {
-    const auto cgroup = tree_.open(path);
-    const auto usage = cgroup ? kernel::read_usage(*cgroup) : cgroup.error();
+    const auto used = working_set_of(tree_, path);
     // With an unknown usage the whole lift counts.
-    grants.push_back({path, std::max(high - (usage ? *usage : Bytes{}), Bytes{})});
+    grants.push_back({path, std::max(high - (used ? *used : Bytes{}), Bytes{})});
   });
-  const auto room = TRY(headroom_.of_cgroup(target.path, target.cgroup, reserve_, grants));
+  auto room = TRY(headroom_.of_cgroup(target.path, target.cgroup, reserve_, grants));
+  room.working_set = TRY(working_set_of(tree_, target.path));
   if (!room.max) return error("it has no memory.max");
   const auto full = policy::full_lift(room);
   if (!full) {
@@ -290,6 +305,7 @@ void ContainerPressureController::take_back(Watched& watched) {
   exports::LogLine line("container-pressure-restored");
   line.field("cgroup", watched.target.path).field("subject", watched.target.subject);
   const auto done = lifter_.restore(watched.target.cgroup);
+  if (!done && done.error().code == EAGAIN) return;  // the next reading goes on
   std::string problem = done ? std::string() : done.error().text();
   if (done) {
     ++counts_.restores;
@@ -310,7 +326,18 @@ void ContainerPressureController::queue_reclaims(const std::vector<Watched*>& wa
   }
 }
 
-bool ContainerPressureController::reclaim_next() {
+// One step of each value that is being lowered.
+void ContainerPressureController::go_on_leaving(MonotonicTime now) {
+  if (!next_leaving_ || now < *next_leaving_) return;
+  for (auto& [cgroup, each] : leaving_) take_back(each);
+  std::erase_if(leaving_, [&](const auto& entry) { return !lifter_.original(entry.first); });
+  next_leaving_.reset();
+  if (!leaving_.empty()) next_leaving_ = now + kReadEvery;
+}
+
+// After a write there is a pause of the same length: else they could follow each other without end.
+bool ContainerPressureController::reclaim_next(MonotonicTime now) {
+  if (now < next_reclaim_) return false;
   while (!reclaims_.empty()) {
     const auto found = watched_.find(reclaims_.front());
     reclaims_.pop_front();
@@ -318,7 +345,9 @@ bool ContainerPressureController::reclaim_next() {
     found->second.is_queued = false;
     // It may be calm by now, or its last reading is missing.
     if (found->second.last.action != PressureStage::reclaim || !config_.enforces) continue;
+    const MonotonicTime begun = SystemClock().now();
     reclaim(found->second);
+    next_reclaim_ = now + 2 * (SystemClock().now() - begun);
     return true;
   }
   return false;
@@ -359,8 +388,8 @@ void ContainerPressureController::wait(std::optional<MonotonicTime> due) {
 }
 
 std::optional<MonotonicTime> ContainerPressureController::next_due() const {
-  if (!reclaims_.empty()) return MonotonicTime{};
-  std::optional<MonotonicTime> due;
+  std::optional<MonotonicTime> due = next_leaving_;
+  if (!reclaims_.empty()) due = std::min(due.value_or(next_reclaim_), next_reclaim_);
   for (const auto& [cgroup, each] : watched_) {
     if (each.next_reading) due = std::min(due.value_or(*each.next_reading), *each.next_reading);
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The response to memory pressure of single containers: waits for it
 // (sources/container_pressure_reader.h), decides (policy/container_pressure.h), reclaims from them,
-// lifts their memory.high and takes the lift back.
+// lifts their memory.high and takes the lift back. Evictions are the loop's
+// (policy/pressure_evictions.h).
 //
 // A container is read once a second while it has events, else not at all. It only ever acts on the
 // container whose own files show the pressure. At most kWatchedMax are watched, the oldest ones of
@@ -39,6 +40,7 @@ struct PressureTarget {
   std::string path;
   CgroupId cgroup;
   std::string share;            // path of the pod's cgroup
+  CgroupId workload;            // the pod's cgroup
   std::optional<QosClass> qos;  // nothing: the configuration names it
   std::optional<std::int32_t> priority;
 };
@@ -57,8 +59,6 @@ class ContainerPressureController {
  public:
   // Between two readings of a container with events.
   static constexpr Duration kReadEvery = std::chrono::seconds(1);
-  // How long the kernel may reclaim in this thread for one write. Within it no container is read.
-  static constexpr Duration kReclaimTimeMax = std::chrono::milliseconds(500);
   static constexpr std::size_t kWatchedMax = 512;
 
   // REQUIRES: cgroup v2. The references outlive it. wait() also ends when one of `others` is
@@ -76,6 +76,8 @@ class ContainerPressureController {
   void wait(std::optional<MonotonicTime> due);
   [[nodiscard]] std::optional<MonotonicTime> next_due() const;
   [[nodiscard]] ContainerPressureReport report();
+  // Containers of the last advance() whose pods are to be evicted, in the order of the response.
+  [[nodiscard]] const std::vector<PressedContainer>& evictions() const { return evictions_; }
 
  private:
   struct Watched {
@@ -113,11 +115,13 @@ class ContainerPressureController {
   [[nodiscard]] bool take_reading(Watched& watched, MonotonicTime now);
   [[nodiscard]] bool take_readings(MonotonicTime now, Wanted& wanted);
   void note_stage(Watched& watched, PressureStage before);
+  void note_evictions(const Wanted& wanted, MonotonicTime now);
   void lift(Watched& watched);
   [[nodiscard]] Result<Bytes> lift_fully(const PressureTarget& target);
   void take_back(Watched& watched);
   void queue_reclaims(const std::vector<Watched*>& wanted);
-  [[nodiscard]] bool reclaim_next();
+  [[nodiscard]] bool reclaim_next(MonotonicTime now);
+  void go_on_leaving(MonotonicTime now);
   void reclaim(Watched& watched);
   void log_stage(const Watched& watched) const;
 
@@ -129,8 +133,12 @@ class ContainerPressureController {
   ContainerPressureConfig config_;
   std::optional<Bytes> reserve_;
   std::map<CgroupId, Watched> watched_;
+  std::map<CgroupId, Watched> leaving_;  // not watched any more, and their lift is being taken back
+  std::optional<MonotonicTime> next_leaving_;
   std::vector<CgroupId> woken_;
   std::deque<CgroupId> reclaims_;
+  MonotonicTime next_reclaim_;
+  std::vector<PressedContainer> evictions_;
   std::optional<bool> node_short_;  // of this advance()
   ContainerPressureReport counts_;
 };

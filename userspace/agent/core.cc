@@ -46,6 +46,7 @@ Core::Core(Parts parts, Config config)
                   .rules = rules_,
                   .restarts = restarts_,
                   .hooks = hooks_,
+                  .pressure = parts_.container_pressure,
                   .config = config_,
                   .work = parts_.counts->work,
                   .cgroups = parts_.tree}),
@@ -193,6 +194,11 @@ void Core::rules_ready() {
 void Core::hooks_ready() {
   static_cast<void>(hooks_.progress());
   rules_.hasten(parts_.clock.now());
+}
+
+// The evaluation takes them.
+void Core::pressure_ready() {
+  evaluate(WakeSource::pressure);
 }
 
 void Core::guard_ready() {

@@ -64,6 +64,7 @@ class Core {
   void rules_ready();
   // A prekill hook has ended.
   void hooks_ready();
+  void pressure_ready();
   // The guard in the kernel has reports.
   void guard_ready();
   // A thread has made lists for it.

@@ -109,6 +109,7 @@ void Evaluator::evaluate_everything(const Wake& wake, MonotonicTime began, Recor
   observation.kills = std::move(kills);
   observation.reclaim = parts_.reclaim.state(parts_.config, state_);
   observation.rules = parts_.rules.use();
+  observation.pressed = parts_.pressure.take_evictions();
   if (observation.rules) observation.hooks = parts_.hooks.progress();
   auto answer = decide(began, observation);
   const bool is_kill = answer.decision.action == Action::kill;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "actuators/ladder.h"
+#include "agent/container_pressure.h"
 #include "agent/growth_watch.h"
 #include "agent/hook_tracker.h"
 #include "agent/reclaim_controller.h"
@@ -43,6 +44,7 @@ struct EvaluatorParts {
   RuleReadings& rules;
   RestartTracker& restarts;
   HookTracker& hooks;
+  LoopContainerPressure& pressure;
   const Config& config;  // in force
   exports::LoopWorkTally& work;
   const kernel::CgroupTree& cgroups;

@@ -174,6 +174,7 @@ Result<void> add_parts(sd_event* event, const Parts& parts, Running& running) {
       {parts.scanner.fd(), on_part<&Core::tree_ready>, SD_EVENT_PRIORITY_NORMAL},
       {parts.rules.fd(), on_part<&Core::rules_ready>, SD_EVENT_PRIORITY_NORMAL},
       {parts.hooks.fd(), on_part<&Core::hooks_ready>, SD_EVENT_PRIORITY_NORMAL},
+      {parts.container_pressure.fd(), on_part<&Core::pressure_ready>, SD_EVENT_PRIORITY_NORMAL},
       {parts.forecast.fd(), on_part<&Core::forecast_ready>, SD_EVENT_PRIORITY_NORMAL},
   };
   for (const auto& part : all) {

@@ -371,6 +371,10 @@ KubeletSettings shared_settings(const ReadConfig& own) {
   take_threshold(pressure.has_memory_psi_eviction_threshold(),
                  pressure.memory_psi_eviction_threshold(),
                  "containerPressure.memoryPSIEvictionThreshold", out.memory_psi_eviction_threshold);
+  take(pressure.has_memory_pressure_eviction_grace_period(),
+       pressure.memory_pressure_eviction_grace_period(),
+       "containerPressure.memoryPressureEvictionGracePeriod",
+       out.memory_pressure_eviction_grace_period);
   const auto& enforced = file.enforce_node_allocatable();
   take(own.places.has("enforceNodeAllocatable"),
        std::vector<std::string>(enforced.begin(), enforced.end()), "enforceNodeAllocatable",

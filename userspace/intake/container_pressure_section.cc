@@ -21,6 +21,7 @@ ContainerPressureRule default_rule() {
   ContainerPressureRule rule;
   rule.reclaim_time = 5s;
   rule.lift_time = 10s;
+  rule.evict_time = 30s;
   rule.calm_time = 30s;
   return rule;
 }
@@ -68,6 +69,18 @@ void check_thresholds(const KubeletSettings& settings, PressureValues& out,
   }
 }
 
+void check_grace(const KubeletSettings& settings, Duration& out, text::Findings& findings) {
+  const auto& setting = settings.memory_pressure_eviction_grace_period;
+  if (!setting) return;
+  const auto grace = parse_duration_within(setting->value.text, 0s, 24h);
+  if (grace) {
+    out = *grace;
+    return;
+  }
+  findings.errors.push_back(
+      {setting->at, "'memoryPressureEvictionGracePeriod' " + grace.error().message});
+}
+
 void check_stages(const v1::ContainerPressure& given, PressureStages& out, Report& report) {
   if (given.stages().empty()) {
     out.insert(PressureStage::reclaim);
@@ -78,9 +91,8 @@ void check_stages(const v1::ContainerPressure& given, PressureStages& out, Repor
     const std::string path = "containerPressure.stages[" + std::to_string(i) + "]";
     const auto stage = parse_pressure_stage(given.stages(i));
     if (!stage) {
-      report.error(path, "a stage must be reclaim or lift, found '" + given.stages(i) + "'");
-    } else if (*stage >= PressureStage::evict) {
-      report.error(path, "the stage '" + given.stages(i) + "' is not supported by this version");
+      report.error(path,
+                   "a stage must be reclaim, lift, evict or kill, found '" + given.stages(i) + "'");
     } else if (out.contains(*stage)) {
       report.error(path, "'" + given.stages(i) + "' is listed twice");
     } else {
@@ -147,7 +159,10 @@ ContainerPressureConfig check_container_pressure(const v1::Config& given,
     if (taken) into = *taken;
   };
   time(section.has_reclaim_time(), section.reclaim_time(), "reclaimTime", out.rule.reclaim_time);
+  time(section.has_lift_time(), section.lift_time(), "liftTime", out.rule.lift_time);
+  time(section.has_evict_time(), section.evict_time(), "evictTime", out.rule.evict_time);
   time(section.has_calm_time(), section.calm_time(), "calmTime", out.rule.calm_time);
+  check_grace(settings, out.rule.grace, findings);
   check_mode(section, out, report);
   check_cgroups(section, out.cgroups, report);
   check_lift(given, out, report);

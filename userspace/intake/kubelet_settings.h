@@ -62,6 +62,7 @@ struct KubeletSettings {
   std::optional<Written<NumberText>> memory_high_eviction_threshold;
   std::optional<Written<NumberText>> memory_max_eviction_threshold;
   std::optional<Written<NumberText>> memory_psi_eviction_threshold;
+  std::optional<Written<DurationText>> memory_pressure_eviction_grace_period;
   // Whether eviction_hard is from a flag: then kubelet's defaults are not merged into it.
   bool hard_by_flag = false;
   // Whether errors in the files may hide a setting that was given.
@@ -92,6 +93,8 @@ void for_each_setting(Visit visit) {
   visit("memoryHighEvictionThreshold", &KubeletSettings::memory_high_eviction_threshold);
   visit("memoryMaxEvictionThreshold", &KubeletSettings::memory_max_eviction_threshold);
   visit("memoryPSIEvictionThreshold", &KubeletSettings::memory_psi_eviction_threshold);
+  visit("memoryPressureEvictionGracePeriod",
+        &KubeletSettings::memory_pressure_eviction_grace_period);
 }
 
 // Overrides the settings in `under` with those in `over`, one setting at a time: a map replaces the

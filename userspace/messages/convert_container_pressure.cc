@@ -101,6 +101,8 @@ v1::ContainerPressureStatus to_proto(const ContainerPressureReport& report, std:
   out.set_unknown_pods(report.unknown_pods);
   out.set_reclaims_begun(report.begun[static_cast<std::size_t>(PressureStage::reclaim) - 1]);
   out.set_lifts_begun(report.begun[static_cast<std::size_t>(PressureStage::lift) - 1]);
+  out.set_evictions_begun(report.begun[static_cast<std::size_t>(PressureStage::evict) - 1]);
+  out.set_kills_begun(report.begun[static_cast<std::size_t>(PressureStage::kill) - 1]);
   out.set_reclaimed_bytes(static_cast<std::uint64_t>(report.reclaimed.count));
   out.set_lifts(report.lifts);
   out.set_restores(report.restores);

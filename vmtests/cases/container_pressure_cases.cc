@@ -16,13 +16,12 @@
 
 #include "cli/agent_process.h"
 #include "forestall/v1/status.pb.h"
-#include "kernel/cgroup_tree.h"
-#include "kernel/write_deadline.h"
 #include "messages/json.h"
 #include "support/agent_run.h"
 #include "support/child.h"
 #include "support/file_changes.h"
 #include "support/scratch_cgroup.h"
+#include "support/scratch_filesystem.h"
 #include "support/temp_tree.h"
 
 namespace forestall::vm {
@@ -171,24 +170,51 @@ TEST_F(ContainerPressure, TheEndAndTheNextStartAfterAKillRestoreItBelowUsage) {
   EXPECT_TRUE(stuck.alive());
 }
 
-// What an agent that ends must not wait for: without swap nothing can be reclaimed, and the kernel
-// tries sixteen times.
-TEST_F(ContainerPressure, AWriteBelowUsageEndsWithItsDeadlineAndIsPresent) {
-  const auto tree = kernel::CgroupTree::discover();
-  ASSERT_TRUE(tree);
-  scratch_.write(container_, "memory.high", "max");
-  const test::Hog above(scratch_, container_, mib(1));
-  above.grow(mib(100));
-  ASSERT_TRUE(above.wait_grown(kContainerPatience));
-  const auto cgroup = tree->open(container_);
-  ASSERT_TRUE(cgroup);
-  const auto file = cgroup->open_file("memory.high", O_RDWR);
-  ASSERT_TRUE(file);
-  const kernel::WriteDeadline deadline(1ns);
-  const std::string text = "8388608";
-  EXPECT_EQ(::write(file->get(), text.data(), text.size()), 7);
-  EXPECT_EQ(high(), "8388608\n");
-  EXPECT_GT(scratch_.usage(container_), mib(90)) << "nothing was reclaimed in this write";
+// Far above it, in page cache: it follows in steps, and the agent does not wait for it.
+TEST_F(ContainerPressure, ALiftOfPageCacheIsTakenBackInSteps) {
+  AgentRun agent(config("enforce"));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  {
+    const test::Hog stuck(scratch_, container_, mib(1));
+    stuck.grow(mib(90));
+    ASSERT_TRUE(stuck.wait_grown(kContainerPatience));
+    ASSERT_EQ(high(), kMaxOfPod);
+  }
+  const test::ScratchFilesystem disk(test::ScratchKind::ext4, mib(200), 1000);
+  const test::Child writer([&] {
+    scratch_.add(container_, getpid());
+    const std::string block(1 << 20, 'x');
+    const int file = ::open((disk / "cache").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    for (int n = 0; n < 140; ++n) {
+      if (::write(file, block.data(), block.size()) < 0) return 1;
+    }
+    return 0;
+  });
+  ASSERT_TRUE(writer.wait_exit(kContainerPatience));
+  EXPECT_GT(scratch_.usage(container_), mib(110));
+  EXPECT_TRUE(wait_high(kHighBefore));
+  EXPECT_LT(scratch_.usage(container_), mib(70));
+}
+
+TEST_F(ContainerPressure, APodThatStaysUnderPressureIsEvictedThenKilled) {
+  AgentRun agent(config("enforce", "  stages: [evict, kill]\n  evictTime: 2s\n") +
+                 "evictionMaxPodGracePeriod: 60\nrecording: {directory: " + files_ / "ring" +
+                 ", maxSize: 8Mi}\n");
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const test::Child stuck([&] {
+    signal(SIGTERM, SIG_IGN);
+    scratch_.add(container_, getpid());
+    for (std::string memory;; memory.append(1 << 16, 'x')) {
+    }
+    return 0;
+  });
+  ASSERT_TRUE(stuck.wait_exit(kContainerPatience)) << "the stage kill ends its grace";
+  const auto events = test::run_forestall({"events", files_ / "ring"});
+  EXPECT_THAT(events.output,
+              HasSubstr("evicting default/tight: over memory.high.pressure; grace 1m"))
+      << events.errors;
+  EXPECT_THAT(events.output, HasSubstr("evicted default/tight: over memory.high.pressure; freed"));
+  EXPECT_EQ(high(), kHighBefore) << "these stages leave it";
 }
 
 }  // namespace

@@ -208,6 +208,7 @@ TEST_F(ContainerPressureFiles, AnUnreadableLimitStopsTheTime) {
   press(4, {"/p/a"});
   files_.write("cgroup/p/a/memory.high", "no number");
   press(10, {"/p/a"});
+  EXPECT_EQ(controller_->report().unread, 1U);
   EXPECT_EQ(test::read_text(files_ / "cgroup/p/a/memory.high"), "no number");
   set("/p/a", "memory.high", kPodHigh);
   press(5, {"/p/a"});
@@ -286,6 +287,18 @@ TEST_F(ContainerPressureFiles, AValueOfAnotherProcessStays) {
   press(40, {});
   EXPECT_EQ(high("/p/a"), Bytes{30'003'200});
   EXPECT_EQ(controller_->report().restores, 0U);
+}
+
+// As if its memory controller was turned off and on.
+TEST_F(ContainerPressureFiles, FilesThatComeBackAreReadAgain) {
+  apply();
+  press(1, {});
+  std::filesystem::remove(files_ / "cgroup/p/a/memory.high");
+  press(2, {});
+  set("/p/a", "memory.high", kPodHigh);
+  apply();
+  press(10, {"/p/a"});
+  EXPECT_EQ(high("/p/a"), kPodMax);
 }
 
 TEST_F(ContainerPressureFiles, ALiftEndsWithItsConfigurationAndWithItsTarget) {

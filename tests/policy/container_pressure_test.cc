@@ -406,6 +406,19 @@ TEST(ContainerPressureLift, IsTakenBackAfterTheCalmTime) {
   EXPECT_FALSE(container.second(kQuiet).restore) << "there is none";
 }
 
+TEST(ContainerPressureLift, IsTakenBackAtOnceWhileTheNodeIsShort) {
+  ContainerStory container;
+  container.seconds_until(Stage::lift, kStorm);
+  container.scene().lifted_from = kContainerHigh;
+  container.scene().node_short = true;
+  container.scene().working_set = kContainerHigh;
+  EXPECT_FALSE(container.second(kStorm).restore) << "it uses all of it";
+  container.scene().working_set = kContainerHigh - Bytes{1};
+  EXPECT_TRUE(container.second(kStorm).restore);
+  container.scene().node_short.reset();
+  EXPECT_FALSE(container.second(kStorm).restore) << "unknown";
+}
+
 TEST(ContainerPressureLift, NeedsAllThatTheContainerMayUseInAddition) {
   EXPECT_EQ(full_lift({mib(190), mib(200), mib(40), mib(160)}), mib(200));
   EXPECT_EQ(full_lift({mib(190), mib(200), mib(40) - Bytes{1}, mib(160)}), std::nullopt);

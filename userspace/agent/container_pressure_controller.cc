@@ -31,8 +31,7 @@ std::size_t watched_max() {
   return std::min(files / 12, ContainerPressureController::kWatchedMax);
 }
 
-void choose_fairly(std::vector<PressureTarget>& targets) {
-  const std::size_t most = watched_max();
+void choose_fairly(std::vector<PressureTarget>& targets, std::size_t most) {
   if (targets.size() <= most) return;
   std::vector<sources::MatchedCgroup> matched;
   for (const PressureTarget& each : targets) {
@@ -92,7 +91,10 @@ void ContainerPressureController::apply(const ContainerPressureConfig& config,
   counts_.exempt = targets.exempt;
   counts_.unknown_pods = targets.unknown_pods.size();
   const std::size_t wanted = targets.watched.size();
-  choose_fairly(targets.watched);
+  const auto stay = static_cast<std::size_t>(std::ranges::count_if(watched_, [&](const auto& each) {
+    return targets.unknown_pods.contains(each.second.target.share);
+  }));
+  choose_fairly(targets.watched, watched_max() - std::min(stay, watched_max()));
   std::set<CgroupId> kept;
   for (const PressureTarget& each : targets.watched) kept.insert(each.cgroup);
   for (auto each = watched_.begin(); each != watched_.end();) {
@@ -120,7 +122,11 @@ void ContainerPressureController::apply(const ContainerPressureConfig& config,
 void ContainerPressureController::watch(PressureTarget target, MonotonicTime now) {
   const CgroupId cgroup = target.cgroup;
   if (const auto found = watched_.find(cgroup); found != watched_.end()) {
-    found->second.target = std::move(target);
+    Watched& watched = found->second;
+    watched.target = std::move(target);
+    // Its files were gone, as if it was removed: its memory controller was off.
+    const bool is_lost = !watched.next_reading && !watched.armed;
+    if (is_lost && !watch_anew(watched, now)) watched_.erase(found);
     return;
   }
   Watched& watched = watched_.emplace(cgroup, Watched{std::move(target)}).first->second;
@@ -224,6 +230,7 @@ policy::PressureScene ContainerPressureController::scene_of(Watched& watched) {
 // Whether it is, or was, under pressure.
 bool ContainerPressureController::take_reading(Watched& watched, MonotonicTime now) {
   const auto reading = reader_->read(watched.target.cgroup, now);
+  watched.is_unread = !reading;
   if (!reading && kernel::is_removed(reading.error())) {
     watched.next_reading.reset();  // the next targets do not have it
     watched.last = {};
@@ -401,6 +408,7 @@ ContainerPressureReport ContainerPressureController::report() {
   report.enforces = config_.enforces;
   report.watched = watched_.size();
   for (const auto& [cgroup, each] : watched_) {
+    if (each.is_unread) ++report.unread;
     const auto lifted_from = lifter_.original(cgroup);
     if (!each.last.worst && !lifted_from) continue;
     const PressureCause cause = each.last.worst ? each.last.cause : PressureCause::none;

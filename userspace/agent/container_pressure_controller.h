@@ -91,6 +91,7 @@ class ContainerPressureController {
     std::string restore_problem = {};  // logged once
     bool is_queued = false;            // for reclaim
     bool is_lifted = false;
+    bool is_unread = false;  // the last reading failed
     // Another process has written its memory.high during the lift. It stays until the pressure
     // ends.
     bool is_taken = false;

@@ -299,7 +299,7 @@ void print_container_pressure(const v1::AgentStatus& status) {
                value_of_pressure(each.has_high_events(), each.high_events(), ""),
                value_of_pressure(each.has_max_events(), each.max_events(), ""),
                value_of_pressure(each.has_psi(), each.psi(), " %"),
-               brief(std::chrono::nanoseconds(each.pressed_ns())), each.result()});
+               brief(std::chrono::nanoseconds(each.pressed_ns())), printable(each.result())});
   }
   if (rows > 0) table.print();
   const std::uint64_t more =
@@ -308,6 +308,9 @@ void print_container_pressure(const v1::AgentStatus& status) {
   fmt::print("  {} containers are watched, {} are exempt\n", all.watched(), all.exempt());
   if (all.not_watched() > 0) {
     fmt::print("  {} are beyond the limit, or cannot be read\n", all.not_watched());
+  }
+  if (all.unread() > 0) {
+    fmt::print("  {} cannot be read now: their pressure is unknown\n", all.unread());
   }
   if (all.unknown_pods() > 0) {
     fmt::print("  {} pods are not watched: their facts are unknown\n", all.unknown_pods());

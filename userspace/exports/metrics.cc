@@ -284,6 +284,9 @@ void add_container_pressure(const ContainerPressureReport& report, std::vector<M
   add("forestall_container_pressure_not_watched",
       "Containers beyond the limit of watched ones, or unreadable.", MetricType::Gauge,
       static_cast<double>(report.not_watched));
+  add("forestall_container_pressure_unread",
+      "Watched containers whose last reading failed: their pressure is unknown.", MetricType::Gauge,
+      static_cast<double>(report.unread));
   add("forestall_container_pressure_reclaimed_bytes_total",
       "Bytes reclaimed from containers under memory pressure.", MetricType::Counter,
       static_cast<double>(report.reclaimed.count));

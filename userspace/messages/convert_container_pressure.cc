@@ -97,6 +97,7 @@ v1::ContainerPressureStatus to_proto(const ContainerPressureReport& report, std:
   }
   out.set_watched(report.watched);
   out.set_not_watched(report.not_watched);
+  out.set_unread(report.unread);
   out.set_exempt(report.exempt);
   out.set_unknown_pods(report.unknown_pods);
   out.set_reclaims_begun(report.begun[static_cast<std::size_t>(PressureStage::reclaim) - 1]);

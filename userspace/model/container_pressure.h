@@ -148,6 +148,7 @@ struct ContainerPressureReport {
   std::vector<PressedCgroup> pressed = {};
   std::uint64_t watched = 0;
   std::uint64_t not_watched = 0;  // beyond the limit, or unreadable
+  std::uint64_t unread = 0;       // watched ones whose last reading failed
   std::uint64_t exempt = 0;       // containers of Guaranteed and static pods
   std::uint64_t unknown_pods = 0;
   // Since the start.

@@ -250,6 +250,12 @@ void calm_down(const ContainerPressureRule& rule, const ContainerPressureReading
                 state.calm_for >= rule.calm_time;
 }
 
+// A short node needs its memory: what the container does not use of its lift is taken back.
+bool is_needed_by_node(const PressureScene& scene) {
+  return scene.node_short.value_or(false) && scene.lifted_from && scene.working_set &&
+         *scene.working_set < *scene.lifted_from;
+}
+
 }  // namespace
 
 ContainerPressureStep step_container_pressure(
@@ -276,6 +282,7 @@ ContainerPressureStep step_container_pressure(
   } else {
     calm_down(rule, *reading, scene, out);
   }
+  if (is_needed_by_node(scene)) out.restore = true;
   return out;
 }
 

@@ -15,6 +15,9 @@
 // lift without a memory.high that throttles, and reclaim if PSI alone is above its threshold, which
 // reclaim would raise.
 //
+// A lift is taken back after the calm time, and at once while the node is short, if the working set
+// is below the value before.
+//
 // Only pressure at the container's own limit has stages. A limit above may be filled by others, and
 // while the node is short, its thresholds decide (policy/step.h): both are only reported.
 //

@@ -222,6 +222,18 @@ TEST(Corrections, MinReplicasCountsPodsThatRun) {
   EXPECT_THAT(one.fixed, IsEmpty());
 }
 
+// A tenant names the owner of another namespace's pod, which is its only replica.
+TEST(Corrections, MinReplicasCountsPodsOfItsNamespace) {
+  const PodText running{.metadata = kCreated};
+  const PodText lying{.space = "tenant", .metadata = kCreated};
+  const auto found =
+      both("PodLifeTime", "{maxPodLifeTimeSeconds: 60, namespaces: {include: [default]}}",
+           two_nodes() + pods_text("p", 1, "n1", running) + pods_text("q", 2, "n1", lying),
+           "{minReplicas: 2}");
+  EXPECT_THAT(found.upstream, ElementsAre("p1"));
+  EXPECT_THAT(found.fixed, IsEmpty());
+}
+
 TEST(Corrections, ADestinationsTaintsAreTheSchedulersBusiness) {
   const char* const args = "{thresholds: {cpu: 30}, targetThresholds: {cpu: 50}}";
   const NodeText soft{.taints = R"({"key": "a", "effect": "PreferNoSchedule"})"};

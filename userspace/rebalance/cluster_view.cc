@@ -92,13 +92,19 @@ std::optional<NodeIndex> ClusterView::find_node(std::string_view name) const {
   return found->second;
 }
 
-std::uint64_t ClusterView::pods_owned_by(std::string_view uid) const {
-  const auto found = owners_.find(uid);
+ClusterView::OwnerKey ClusterView::owner_key(std::string_view uid,
+                                             std::string_view pod_namespace) const {
+  return {uid, corrects(Correction::min_replicas) ? pod_namespace : std::string_view()};
+}
+
+std::uint64_t ClusterView::pods_owned_by(std::string_view uid,
+                                         std::string_view pod_namespace) const {
+  const auto found = owners_.find(owner_key(uid, pod_namespace));
   return found == owners_.end() ? 0 : found->second.pods;
 }
 
-OwnerId ClusterView::find_owner(std::string_view uid) const {
-  const auto found = owners_.find(uid);
+OwnerId ClusterView::find_owner(std::string_view uid, std::string_view pod_namespace) const {
+  const auto found = owners_.find(owner_key(uid, pod_namespace));
   return found == owners_.end() ? kNoOwner : found->second.id;
 }
 
@@ -204,10 +210,13 @@ Nanos ClusterView::requested_on(NodeIndex node, std::string_view resource) const
 }
 
 // The pods of an owner mostly stand together.
-ClusterView::Owner& ClusterView::owner_named(std::string_view uid) {
-  const bool is_last = last_owner_ != nullptr && last_owner_->first.data() == uid.data() &&
-                       last_owner_->first.size() == uid.size();
-  if (!is_last) last_owner_ = &*owners_.try_emplace(uid).first;
+ClusterView::Owner& ClusterView::owner_named(const OwnerKey& key) {
+  const auto is_same = [](std::string_view a, std::string_view b) {
+    return a.data() == b.data() && a.size() == b.size();
+  };
+  const bool is_last = last_owner_ != nullptr && is_same(last_owner_->first.uid, key.uid) &&
+                       is_same(last_owner_->first.pod_namespace, key.pod_namespace);
+  if (!is_last) last_owner_ = &*owners_.try_emplace(key).first;
   return last_owner_->second;
 }
 
@@ -223,7 +232,7 @@ void ClusterView::count_owners(PodIndex index, int change) {
     const bool counted = std::any_of(
         owners.begin(), each, [&](const PodOwner& earlier) { return earlier.uid == each->uid; });
     if (counted) continue;
-    Owner& owner = owner_named(each->uid);
+    Owner& owner = owner_named(owner_key(each->uid, pod(index).pod_namespace));
     owner.pods += static_cast<std::uint64_t>(change);
     if (each != owners.begin()) continue;
     if (owner.id == kNoOwner) {

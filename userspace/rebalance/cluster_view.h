@@ -3,7 +3,9 @@
 // plugins evicted.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -103,12 +105,13 @@ class ClusterView {
     return rooms_[node].room;
   }
   // Pods of any phase and namespace that have an owner of this UID. If minReplicas is corrected,
-  // only those that run or start and do not terminate.
-  [[nodiscard]] std::uint64_t pods_owned_by(std::string_view uid) const;
+  // only those of the namespace that run or start and do not terminate.
+  [[nodiscard]] std::uint64_t pods_owned_by(std::string_view uid,
+                                            std::string_view pod_namespace) const;
   // The first owner of the pod; kNoOwner: it has none.
   [[nodiscard]] OwnerId owner_of(PodIndex pod) const { return owner_of_[pod]; }
   // kNoOwner: it is the first one of no pod.
-  [[nodiscard]] OwnerId find_owner(std::string_view uid) const;
+  [[nodiscard]] OwnerId find_owner(std::string_view uid, std::string_view pod_namespace) const;
   // All are below.
   [[nodiscard]] OwnerId owner_count() const { return owner_count_; }
   [[nodiscard]] PodClassId class_of(PodIndex pod) const { return classes_.of(pod); }
@@ -160,9 +163,24 @@ class ClusterView {
     OwnerId id = kNoOwner;
   };
 
+  // An owner and what it owns have one namespace, but a tenant may name the UID of any owner in its
+  // own. Without a namespace if minReplicas is not corrected: the descheduler counts them all.
+  struct OwnerKey {
+    std::string_view uid;
+    std::string_view pod_namespace;
+
+    friend bool operator==(const OwnerKey&, const OwnerKey&) = default;
+  };
+  struct OwnerKeyHash {
+    std::size_t operator()(const OwnerKey& key) const noexcept {
+      return std::hash<std::string_view>()(key.uid);
+    }
+  };
+
+  [[nodiscard]] OwnerKey owner_key(std::string_view uid, std::string_view pod_namespace) const;
   [[nodiscard]] PodSummary summary_of(const ClusterPod& pod) const;
   void add_request(NodeIndex node, const Amounts& request, int sign);
-  Owner& owner_named(std::string_view uid);
+  Owner& owner_named(const OwnerKey& key);
   void count_owners(PodIndex pod, int change);
   void measure_node(NodeIndex node) const;
   void compute_room(NodeIndex node) const;
@@ -190,9 +208,9 @@ class ClusterView {
     std::int64_t pods = 0;
   };
   mutable std::vector<ComputedRoom> rooms_;
-  std::unordered_map<std::string_view, Owner> owners_;              // by UID
-  std::pair<const std::string_view, Owner>* last_owner_ = nullptr;  // that was counted
-  std::vector<OwnerId> owner_of_;                                   // by pod
+  std::unordered_map<OwnerKey, Owner, OwnerKeyHash> owners_;
+  std::pair<const OwnerKey, Owner>* last_owner_ = nullptr;  // that was counted
+  std::vector<OwnerId> owner_of_;                           // by pod
   OwnerId owner_count_ = 0;
   std::vector<Owner*> owner_by_id_;
   std::unordered_map<std::string_view, std::vector<std::size_t>> budgets_;

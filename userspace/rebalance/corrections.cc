@@ -14,9 +14,8 @@ constexpr CorrectionRow kTable[] = {
      "are "
      "not protected"},
     {Correction::min_replicas, "min-replicas",
-     "minReplicas counts pods that run or start, and neither those that have ended or terminate "
-     "nor "
-     "those that the plan evicts"},
+     "minReplicas counts pods of the owner's namespace that run or start, and neither those that "
+     "have ended or terminate nor those that the plan evicts"},
     {Correction::anti_affinity, "anti-affinity",
      "nodeFit respects required anti-affinity in the whole topology domain, of the pod and of the "
      "pods that run there (#1279)"},

@@ -47,7 +47,7 @@ std::string storage_problem(const ClusterView& view, const ClusterPod& pod,
 // Why minReplicas protects the pod; empty: it does not. Pods count, not the replicas of a spec.
 std::string replica_problem(const ClusterView& view, const ClusterPod& pod, std::uint64_t least) {
   if (least <= 1 || pod.owners.size() != 1) return "";
-  const std::uint64_t replicas = view.pods_owned_by(pod.owners.front().uid);
+  const std::uint64_t replicas = view.pods_owned_by(pod.owners.front().uid, pod.pod_namespace);
   if (replicas >= least) return "";
   return "owner has " + std::to_string(replicas) + " replicas which is less than minReplicas of " +
          std::to_string(least);

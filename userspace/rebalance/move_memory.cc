@@ -27,7 +27,7 @@ MoveMemory::MoveMemory(const Pacing& pacing, const MoveHistory& history, const C
     const Nanos age = Nanos{view.now_ns()} - each.time_ns;
     // A clock that was set back must not keep a move in the memory without end.
     if (age >= kept || age <= -kept) continue;
-    remember(view.find_owner(each.owner), view.find_node(each.node));
+    remember(view.find_owner(each.owner, each.pod_namespace), view.find_node(each.node));
     before_.push_back(each);
   }
   book();

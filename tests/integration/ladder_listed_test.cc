@@ -173,7 +173,7 @@ TEST_F(LadderListed, ThreadsInTheGroupOfTheirLeaderNeedNoFile) {
   victim.workload.path += "-renamed";
   const Outcome outcome = run_.kill(victim);
   EXPECT_EQ(outcome.processes, 1U) << describe(outcome);
-  EXPECT_FALSE(process.alive());
+  EXPECT_TRUE(process.wait_exit());
 }
 #endif
 

@@ -21,7 +21,7 @@ undefined=$("$nm" --undefined-only --format=posix "$archive" |
 # fnmatch(3), which depends on the locale, and we set none.
 allow() {
   grep -E -v \
-    -e '^_ZN?K?9forestall' \
+    -e '^_ZN?[KRO]*9forestall' \
     -e '^_Z(nw|na|dl|da)' \
     -e '^_ZNK?SaI' \
     -e '^_ZNK?St7__cxx1112basic_string' \
@@ -41,7 +41,7 @@ allow() {
 foreign=$(
   printf '%s\n' "$undefined" | allow || true
   printf '%s\n' "$undefined" |
-    grep -E '^_ZN?K?9forestall[0-9]+(kernel|clients|sources|actuators|exports|api|agent|cli)' ||
+    grep -E '^_ZN?[KRO]*9forestall[0-9]+(kernel|clients|sources|actuators|exports|api|agent|cli)' ||
     true
 )
 if [ -n "$foreign" ]; then

@@ -32,6 +32,7 @@ class Straddler {
 
   [[nodiscard]] pid_t pid() const { return child_.pid(); }
   [[nodiscard]] bool alive() const { return !child_.ended(); }
+  [[nodiscard]] bool wait_exit() const { return child_.wait_exit(); }
   void move_thread(const ScratchCgroup& scratch, const std::string& group) const {
     std::ofstream tasks(scratch.directory(group) + "/tasks");
     tasks << thread_ << std::flush;

@@ -176,8 +176,8 @@ bool ContainerPressureController::take_readings(MonotonicTime now, Wanted& wante
     if (!each.next_reading || now < *each.next_reading) continue;
     each.next_reading = now + kReadEvery;
     changed = take_reading(each, now) || changed;
-    if (each.last.action != PressureStage::none)
-      wanted[place_of(each.last.action)].push_back(&each);
+    const PressureStage action = each.last.action;
+    if (action != PressureStage::none) wanted[place_of(action)].push_back(&each);
   }
   for (auto& stage : wanted) {
     std::ranges::sort(stage, std::less(), [](const Watched* each) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/pressure_evictions.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,14 +29,28 @@ EvictionCause cause_of(PressureSignal signal) {
   return EvictionCause::psi_pressure;
 }
 
+// Of a measured value, and of a threshold.
+std::string with_one_digit(double value) {
+  std::array<char, 400> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value,
+                                 std::chars_format::fixed, 1);
+  return {digits.data(), end.ptr};
+}
+std::string as_written(double value) {
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value);
+  return {digits.data(), end.ptr};
+}
+
 // "12.0 "high" events a second, threshold 10"
 std::string excess_text(const PressedContainer& pressed) {
+  const std::string value = with_one_digit(pressed.value);
+  const std::string threshold = as_written(pressed.threshold);
   if (pressed.signal == PressureSignal::psi) {
-    return fmt::format("its tasks waited {:.1f} % of the time, threshold {} %", pressed.value,
-                       pressed.threshold);
+    return "its tasks waited " + value + " % of the time, threshold " + threshold + " %";
   }
-  return fmt::format("{:.1f} \"{}\" events a second, threshold {}", pressed.value,
-                     to_string(pressed.signal), pressed.threshold);
+  return value + " \"" + std::string(to_string(pressed.signal)) + "\" events a second, threshold " +
+         threshold;
 }
 
 // Without a soft threshold, its grace is that of one.
@@ -53,8 +67,8 @@ Eviction eviction_for(const Config& config, const PressedContainer& pressed, con
   eviction.cause = cause_of(pressed.signal);
   eviction.at_once = pressed.stage == PressureStage::kill;
   eviction.grace = grace_of(config, victim);
-  eviction.message = fmt::format("Container {} stayed under memory pressure for {}: {}. ",
-                                 pressed.subject, brief(pressed.over_for), excess_text(pressed));
+  eviction.message = "Container " + pressed.subject + " stayed under memory pressure for " +
+                     brief(pressed.over_for) + ": " + excess_text(pressed) + ". ";
   if (victim.pod) {
     const auto slash = pressed.subject.rfind('/');
     eviction.annotations.emplace_back("offending_containers", pressed.subject.substr(slash + 1));

@@ -194,14 +194,14 @@ TEST(WaitingMoves, ASeatThatItsMoveDoesNotUseIsFree) {
       planned(restarts_then_age("compat: fixed, maxNoOfPodsToEvictPerNode: 2, "), objects, {other})
           .evicted(),
       ElementsAre("r", "y"));
-  // The API server refuses it.
+  // The API server has refused it: it cannot leave in this plan.
   World world = plan_for(restarts_then_age(kOneInTotal), objects);
   for (ClusterPod& each : world.snapshot.pods) {
     if (each.name == "y") each.refused = "too many requests";
   }
   world.plan = rebalance(world.policy, world.snapshot, PlanHistory{{}, {waiting("y", 4000)}});
-  EXPECT_THAT(world.plan.held_seats, SizeIs(1));
-  EXPECT_THAT(world.evicted(), ElementsAre("z"));
+  EXPECT_THAT(world.plan.held_seats, IsEmpty());
+  EXPECT_THAT(world.evicted(), ElementsAre("r"));
   // There is no such plugin any more.
   other.plugin = "RemoveDuplicates";
   EXPECT_THAT(planned(restarts_then_age(kOneInTotal), objects, {other}).evicted(),
@@ -272,7 +272,43 @@ TEST(WaitingMoves, WhatAPluginDidNotDecideStillWaits) {
                   std::string(kOneInTotal) + "metricsProviders: [{source: KubernetesMetrics}], "),
       large_nodes() + std::vector{old_pod("z")}, {low});
   ASSERT_NE(failed.run().error, "");
-  EXPECT_THAT(failed.plan.history.value().waiting, ElementsAre(low));
+  WaitingMove low_from_now = low;
+  low_from_now.since_ns = kNow;
+  EXPECT_THAT(failed.plan.history.value().waiting, ElementsAre(low_from_now)) << "it holds no seat";
+}
+
+// A tenant with any number of workloads must not get all seats.
+TEST(WaitingMoves, NamespacesTakeTurns) {
+  const Snapshot nothing;
+  const ClusterView view(nothing);
+  std::vector<WaitingMove> before;
+  const auto wait = [&](const char* of, const char* pod, std::int64_t seconds) {
+    before.push_back({.profile = "p",
+                      .plugin = "q",
+                      .workload = pod,
+                      .pod_namespace = of,
+                      .pod = pod,
+                      .node = "",
+                      .since_ns = -seconds * kWaitSecond});
+  };
+  wait("many", "a", 9000);
+  wait("many", "b", 8000);
+  wait("many", "c", 7000);
+  wait("one", "d", 2000);
+  const WaitingMoves moves(before, view);
+  std::vector<std::string> order;
+  for (const WaitingMove* each : moves.due()) order.push_back(each->pod);
+  EXPECT_THAT(order, ElementsAre("a", "d", "b", "c"));
+}
+
+TEST(WaitingMoves, WhatTheServerRefusesStillWaits) {
+  World world = plan_for(restarts_then_age(kOneInTotal), {node_text("n1"), old_pod("z")});
+  for (ClusterPod& each : world.snapshot.pods) each.refused = "429: the budget";
+  world.plan = rebalance(world.policy, world.snapshot, PlanHistory{{}, {waiting("z", 4000)}});
+  EXPECT_THAT(world.evicted(), IsEmpty());
+  EXPECT_THAT(world.plan.held_seats, IsEmpty()) << "it cannot leave now";
+  ASSERT_THAT(world.plan.history.value().waiting, SizeIs(1));
+  EXPECT_EQ(world.plan.history.value().waiting[0].since_ns, kNow - 4000 * kWaitSecond);
 }
 
 TEST(WaitingMoves, OnlyTheOldestAreRemembered) {
@@ -280,6 +316,27 @@ TEST(WaitingMoves, OnlyTheOldestAreRemembered) {
   const ClusterView view(nothing);
   std::vector<WaitingMove> before;
   for (std::size_t i = 0; i <= kWaitingMax; ++i) {
+    before.push_back({.profile = "p",
+                      .plugin = "q",
+                      .workload = fmt::format("w{}", i),
+                      .pod_namespace = fmt::format("s{}", i % 11),
+                      .pod = "z",
+                      .node = "",
+                      .since_ns = -static_cast<std::int64_t>(i)});
+  }
+  WaitingMoves moves(before, view);
+  moves.keep({"p", "q"});
+  const std::vector<WaitingMove> after = std::move(moves).take();
+  ASSERT_THAT(after, SizeIs(kWaitingMax));
+  EXPECT_EQ(after.front().workload, fmt::format("w{}", kWaitingMax));
+  EXPECT_EQ(after.back().workload, "w1");
+}
+
+TEST(WaitingMoves, ANamespaceHasAShareOfThem) {
+  const Snapshot nothing;
+  const ClusterView view(nothing);
+  std::vector<WaitingMove> before;
+  for (std::size_t i = 0; i <= kWaitingOfNamespaceMax; ++i) {
     before.push_back({.profile = "p",
                       .plugin = "q",
                       .workload = fmt::format("w{}", i),
@@ -291,9 +348,8 @@ TEST(WaitingMoves, OnlyTheOldestAreRemembered) {
   WaitingMoves moves(before, view);
   moves.keep({"p", "q"});
   const std::vector<WaitingMove> after = std::move(moves).take();
-  ASSERT_THAT(after, SizeIs(kWaitingMax));
-  EXPECT_EQ(after.front().workload, fmt::format("w{}", kWaitingMax));
-  EXPECT_EQ(after.back().workload, "w1");
+  ASSERT_THAT(after, SizeIs(kWaitingOfNamespaceMax));
+  EXPECT_EQ(after.back().workload, "w1") << "the newest one is left out";
 }
 
 }  // namespace

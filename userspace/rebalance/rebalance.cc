@@ -95,7 +95,7 @@ class Cycle {
       if (each.refused.empty()) view_.remove(each.pod);
     }
     counts_.release_all(by);
-    if (!run.error.empty()) waiting_.keep(by);
+    if (!run.error.empty()) waiting_.failed(by);
     plan_.profiles[profile].plugins.push_back(std::move(run));
   }
 
@@ -142,6 +142,8 @@ class Cycle {
 
   [[nodiscard]] bool may_leave(PodIndex pod, const DefaultEvictor& evictor) {
     const PodSummary& summary = view_.summary(pod);
+    const ClusterPod& of = view_.pod(pod);
+    if (of.uid.empty() || !of.refused.empty()) return false;
     if (summary.evicted_in_background || !evictor.filter(pod) ||
         !evictor.pre_eviction_filter(pod) || !memory_.refusal(pod).empty()) {
       return false;

@@ -57,6 +57,11 @@ std::vector<const WaitingMove*> WaitingMoves::due() const {
     if (waited >= Nanos{kWaitingSeconds} * kNanosPerUnit) due.push_back(&each);
   }
   std::ranges::sort(due, [](const auto* a, const auto* b) { return waited_longer(*a, *b); });
+  std::map<std::string_view, std::size_t> of_namespace;
+  std::vector<std::pair<std::size_t, const WaitingMove*>> turns;
+  for (const WaitingMove* each : due) turns.emplace_back(of_namespace[each->pod_namespace]++, each);
+  std::ranges::stable_sort(turns, {}, &std::pair<std::size_t, const WaitingMove*>::first);
+  std::ranges::transform(turns, due.begin(), [](const auto& each) { return each.second; });
   return due;
 }
 
@@ -76,8 +81,17 @@ void WaitingMoves::evicted(const Requester& by, PodIndex pod) {
   evicted_.insert(key_of(by, pod, view_.pod(pod).node));
 }
 
+void WaitingMoves::refused_by_server(const Requester& by, PodIndex pod) {
+  const Key key = key_of(by, pod, "");
+  if (since_.contains(key)) refused_.try_emplace(key, Refused{pod, EvictionLimit::budget});
+}
+
 void WaitingMoves::keep(const Requester& by) {
   kept_.insert(by);
+}
+
+void WaitingMoves::failed(const Requester& by) {
+  failed_.insert(by);
 }
 
 // The limit may be another one than before.
@@ -109,9 +123,19 @@ std::vector<WaitingMove> WaitingMoves::take() && {
   for (const WaitingMove& each : before_) {
     const Requester by{each.profile, each.plugin};
     const Key key{by, each.pod_namespace, each.workload, each.node};
-    if (kept_.contains(by) && !refused_.contains(key)) waiting.push_back(each);
+    if (refused_.contains(key)) continue;
+    if (failed_.contains(by)) {
+      waiting.push_back(each);
+      waiting.back().since_ns = view_.now_ns();
+    } else if (kept_.contains(by)) {
+      waiting.push_back(each);
+    }
   }
   std::ranges::sort(waiting, waited_longer);
+  std::map<std::string, std::size_t, std::less<>> of_namespace;
+  std::erase_if(waiting, [&](const WaitingMove& each) {
+    return ++of_namespace[each.pod_namespace] > kWaitingOfNamespaceMax;
+  });
   if (waiting.size() > kWaitingMax) waiting.resize(kWaitingMax);
   return waiting;
 }

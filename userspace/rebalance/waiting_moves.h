@@ -29,7 +29,9 @@ enum class EvictionLimit : std::uint8_t { total, node, pod_namespace, budget };
 
 // After this time a seat is held for the move.
 inline constexpr std::int64_t kWaitingSeconds = 1800;
-// So many are remembered, the oldest ones.
+// So many are remembered, the oldest ones of each namespace: a tenant can create any number of
+// workloads.
+inline constexpr std::size_t kWaitingOfNamespaceMax = 1000;
 inline constexpr std::size_t kWaitingMax = 10'000;
 
 // All evictions of one workload that one plugin requests.
@@ -62,16 +64,22 @@ class WaitingMoves {
   // Of the last plan. `view` must outlive this object.
   WaitingMoves(std::vector<WaitingMove> before, const ClusterView& view);
 
-  // Those of `before` that have waited for kWaitingSeconds: the oldest first, then by namespace and
-  // name. Valid as long as this object.
+  // Those of `before` that have waited for kWaitingSeconds, the namespaces in turn: the oldest one
+  // of each, then the second oldest of each, and so on; each time the oldest first, then by
+  // namespace and name. Valid as long as this object.
   [[nodiscard]] std::vector<const WaitingMove*> due() const;
 
   // By this plan. The texts of the requester must outlive this object.
   void refused(const Requester& by, PodIndex pod, EvictionLimit limit);
   // What still waits of that workload waits since now.
   void evicted(const Requester& by, PodIndex pod);
-  // It decided nothing, so what waited for it still waits.
+  // The API server has refused the eviction of a pod that waited: its workload still waits.
+  void refused_by_server(const Requester& by, PodIndex pod);
+  // The plugin was not run, so what waited for it still waits.
   void keep(const Requester& by);
+  // The plugin failed. What waited for it waits since now: a plugin that fails in each plan must
+  // not hold a seat in each.
+  void failed(const Requester& by);
 
   // For the next plan.
   [[nodiscard]] std::vector<WaitingMove> take() &&;
@@ -94,6 +102,7 @@ class WaitingMoves {
   std::map<Key, Refused> refused_;     // the first one
   std::set<Key> evicted_;
   std::set<Requester> kept_;
+  std::set<Requester> failed_;
 };
 
 }  // namespace forestall::rebalance

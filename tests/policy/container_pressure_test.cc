@@ -174,7 +174,7 @@ TEST(ContainerPressureStages, AFastFillIsSeenWithinASecond) {
 // KEP, stage 1: only if a memory.high throttles; relaxing it helps nothing else.
 TEST(ContainerPressureStages, OnlyAThrottledContainerIsLifted) {
   ContainerStory at_max;
-  at_max.reading().high = kNoLimit;
+  at_max.reading().high = kNoMemoryLimit;
   EXPECT_EQ(at_max.actions(100, {0, 50, 0s}), "reclaim evict kill");
   ContainerStory lifted;
   lifted.reading().high = kContainerMax;
@@ -207,7 +207,7 @@ TEST(ContainerPressureStages, AnUnknownLimitIsNotALimitAbove) {
 // What is reclaimed may be read again, which is pressure.
 TEST(ContainerPressureStages, ReclaimEndsAfterItsTime) {
   ContainerStory container(pressure_rule(stages_of({Stage::reclaim, Stage::lift})));
-  container.reading().high = kNoLimit;
+  container.reading().high = kNoMemoryLimit;
   int seconds = 0;
   for (int n = 0; n < 100; ++n) seconds += container.second({0, 50, 0s}).action == Stage::reclaim;
   EXPECT_EQ(seconds, 5);

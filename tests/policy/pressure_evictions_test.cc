@@ -45,7 +45,15 @@ Observation pressed_node(std::vector<PressedContainer> containers) {
   return observation;
 }
 
-Decision decide(const Observation& observation, const Config& config = {}) {
+Config enforcing() {
+  Config config;
+  config.container_pressure.enforces = true;
+  config.container_pressure.rule.stages.insert(PressureStage::evict);
+  config.container_pressure.rule.stages.insert(PressureStage::kill);
+  return config;
+}
+
+Decision decide(const Observation& observation, const Config& config = enforcing()) {
   return step(config, {}, observation).decision;
 }
 
@@ -55,7 +63,7 @@ std::string victim_of(const Decision& decision) {
 }
 
 TEST(PressureEvictions, TheFirstPodIsEvictedWithTheGraceOfASoftEviction) {
-  Config config;
+  Config config = enforcing();
   config.max_pod_grace_seconds = 30;
   const Decision decision = decide(pressed_node({pressed("b"), pressed("a")}), config);
   EXPECT_EQ(decision.action, Action::kill);
@@ -128,7 +136,7 @@ TEST(PressureEvictions, OnlyTheStageKillEndsAGraceThatRuns) {
 }
 
 TEST(PressureEvictions, TheKillLimitHoldsFurtherOnesBack) {
-  Config config;
+  Config config = enforcing();
   config.kill_limit.node = 1;
   config.kill_limit.window = 1min;
   Observation observation = pressed_node({pressed("a")});
@@ -139,9 +147,44 @@ TEST(PressureEvictions, TheKillLimitHoldsFurtherOnesBack) {
   EXPECT_EQ(victim_of(decide(observation, config)), "a");
 }
 
+TEST(PressureEvictions, AGraceThatRunsCountsForTheKillLimit) {
+  Config config = enforcing();
+  config.kill_limit.node = 1;
+  config.kill_limit.window = 10s;
+  Observation observation = pressed_node({pressed("a")});
+  observation.kills = {{id_of("/kubepods/z"), "/kubepods/z", KillState::terminating,
+                        kPressedAt - 20s, mib(1), kPressedAt + 10s}};
+  EXPECT_EQ(decide(observation, config).action, Action::none);
+  observation.kills[0].state = KillState::in_flight;
+  EXPECT_EQ(decide(observation, config).action, Action::none) << "its grace is over";
+  observation.kills[0].state = KillState::released;
+  EXPECT_EQ(victim_of(decide(observation, config)), "a");
+}
+
+// A cgroup that the configuration names outlives its processes.
+TEST(PressureEvictions, ProcessesAfterAKillAreNotKilledForThoseBefore) {
+  Observation observation = pressed_node({pressed("a", PressureStage::kill)});
+  observation.kills = {{id_of("/kubepods/a"), "/kubepods/a", KillState::released, kPressedAt - 64s,
+                        Bytes{}, std::nullopt}};
+  EXPECT_EQ(decide(observation).action, Action::none);
+  observation.kills[0].started = kPressedAt - 65s;
+  EXPECT_EQ(victim_of(decide(observation)), "a");
+}
+
+TEST(PressureEvictions, OnlyTheConfigurationInForceCounts) {
+  const Observation observation = pressed_node({pressed("a")});
+  Config config = enforcing();
+  config.container_pressure.rule.stages = {};
+  config.container_pressure.rule.stages.insert(PressureStage::kill);
+  EXPECT_EQ(decide(observation, config).action, Action::none);
+  config = enforcing();
+  config.container_pressure.enforces = false;
+  EXPECT_EQ(decide(observation, config).action, Action::none);
+}
+
 // One crossing, one victim: the node's own thresholds decide first.
 TEST(PressureEvictions, AThresholdOfTheNodeComesFirst) {
-  Config config;
+  Config config = enforcing();
   Threshold threshold;
   threshold.limit = Limit::bytes(mib(100));
   config.thresholds = {threshold};
@@ -153,6 +196,9 @@ TEST(PressureEvictions, AThresholdOfTheNodeComesFirst) {
   const Decision decision = decide(observation, config);
   EXPECT_EQ(decision.reason, Reason::threshold_met);
   EXPECT_EQ(victim_of(decision), "a");
+  observation.kills = {{id_of("/kubepods/z"), "/kubepods/z", KillState::in_flight, kPressedAt,
+                        mib(200), std::nullopt}};
+  EXPECT_EQ(decide(observation, config).action, Action::none) << "it waits";
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ TEST_F(ContainerPressureFiles, TheCountersAreThoseOfTheCgroupItself) {
   const auto reading = read();
   ASSERT_TRUE(reading) << reading.error().text();
   EXPECT_EQ(*reading, (ContainerPressureReading{id_, kReadAt, 20, 3, 1500us, Bytes{4096},
-                                                Bytes{8192}, kNoLimit}));
+                                                Bytes{8192}, kNoMemoryLimit}));
 }
 
 TEST_F(ContainerPressureFiles, BeforeLinux52TheyIncludeThoseBelowIt) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actuators/victim.h"
 
+#include <fcntl.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -336,8 +337,7 @@ void Victim::check_memory() {
   bool back = exited;  // without a usage file only the exit counts
   if (meter_) {
     const auto usage = meter_->read();
-    // Removed: its processes have exited, or moved out and are no longer part of it.
-    if (!usage.ok() && usage.error().code == ENODEV) removed_ = true;
+    if (!usage.ok() && usage.error().code == ENODEV) note_lost_usage();
     if (usage.ok()) {
       back = memory_is_back(outcome_.usage_before, *usage, exited && !exit_unseen_);
       note_progress(*usage);
@@ -346,6 +346,16 @@ void Victim::check_memory() {
   if (!back && !removed_) return;
   if (!outcome_.released) outcome_.released = kill_.context.clock.now();
   if (removed_ && !outcome_.exited) outcome_.exited = outcome_.released;
+}
+
+// Removed: its processes have exited, or moved out and are no longer part of it. A cgroup that is
+// still there has lost the file: its memory controller was off for a time.
+void Victim::note_lost_usage() {
+  if (dir_ && dir_->open_file("cgroup.procs", O_RDONLY)) {
+    meter_.reset();
+  } else {
+    removed_ = true;
+  }
 }
 
 // A large victim on a slow machine is not stuck while its usage falls: each step down restarts the

@@ -124,6 +124,7 @@ class Victim {
   void check_exits();
   [[nodiscard]] bool is_empty_again();
   void check_memory();
+  void note_lost_usage();
   void note_progress(Bytes usage);
   void reclaim_rest();
   // A dry run is over when the victim has returned its memory by itself.

@@ -282,6 +282,8 @@ const MemcgUsage* MemcgScan::find(CgroupId cgroup) const {
 
 Result<std::vector<ListedProcess>> MemcgScan::processes_in(CgroupId cgroup, CgroupVersion version) {
   const MonotonicTime began = SystemClock().now();
+  // Those of the cgroup of the last list must not pass for this one's.
+  loaded_->skeleton->bss->list_name_count = 0;
   if (!list_pause_.over(began)) {
     return Error{EBUSY, "BPF pass over processes: the last ones failed"};
   }

@@ -42,7 +42,7 @@ inline constexpr std::array kPressureStages{PressureStage::reclaim, PressureStag
 [[nodiscard]] std::optional<PressureStage> parse_pressure_stage(std::string_view text);
 
 // A limit of "max".
-inline constexpr Bytes kNoLimit{std::numeric_limits<std::int64_t>::max()};
+inline constexpr Bytes kNoMemoryLimit{std::numeric_limits<std::int64_t>::max()};
 
 // Counters since the cgroup was created. Nullopt: unknown.
 struct ContainerPressureReading {
@@ -52,8 +52,8 @@ struct ContainerPressureReading {
   std::optional<std::uint64_t> max_events = std::nullopt;
   std::optional<Duration> some_stall = std::nullopt;
   std::optional<Bytes> usage = std::nullopt;
-  std::optional<Bytes> high = std::nullopt;  // memory.high, or kNoLimit
-  std::optional<Bytes> max = std::nullopt;   // memory.max, or kNoLimit
+  std::optional<Bytes> high = std::nullopt;  // memory.high, or kNoMemoryLimit
+  std::optional<Bytes> max = std::nullopt;   // memory.max, or kNoMemoryLimit
 
   friend bool operator==(const ContainerPressureReading&,
                          const ContainerPressureReading&) = default;

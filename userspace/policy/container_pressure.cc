@@ -136,7 +136,7 @@ PressureCause cause_of(const ContainerPressureReading& reading, const PressureVa
 }
 
 bool is_throttled(const ContainerPressureReading& reading, const PressureValues& values) {
-  if (!reading.high || *reading.high == kNoLimit) return false;
+  if (!reading.high || *reading.high == kNoMemoryLimit) return false;
   if (reading.max && *reading.high >= *reading.max) return false;
   return has_events(values, PressureSignal::high) || is_near_limit(reading.usage, reading.high);
 }

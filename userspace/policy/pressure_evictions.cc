@@ -86,6 +86,36 @@ const WorkloadSample* workload_of(const PressedContainer& pressed,
   return found == workloads.end() ? nullptr : &*found;
 }
 
+// Kills in a grace period, and those that were sent long ago and are not over, count too.
+KillRate rate_of(const Config& config, const Observation& observation) {
+  KillRate rate(config, observation);
+  for (const KillProgress& kill : observation.kills) {
+    const bool is_old = observation.at - kill.started >= config.kill_limit.window;
+    const bool counts_elsewhere = kill.state == KillState::in_flight && !is_old;
+    const bool runs = kill.state == KillState::terminating || kill.state == KillState::in_flight;
+    if (runs && !counts_elsewhere) rate.add(workload_class_at(kill.path));
+  }
+  return rate;
+}
+
+// Its processes are others than those that were under pressure. A grace that runs is no end.
+bool was_killed_since(const PressedContainer& pressed, const Observation& observation) {
+  return std::ranges::any_of(observation.kills, [&](const KillProgress& kill) {
+    const bool is_grace =
+        kill.state == KillState::terminating && pressed.stage == PressureStage::kill;
+    return kill.cgroup == pressed.workload && !is_grace &&
+           pressed.at - kill.started < pressed.over_for;
+  });
+}
+
+// A threshold on memory that is met decides, also while it waits for the memory of its victim.
+bool is_for_thresholds(const Decision& decision) {
+  return std::ranges::any_of(decision.evidence, [](const Evidence& each) {
+    return each.first_met && each.threshold.response == Response::evict &&
+           resource_of(each.threshold.signal) == Resource::memory;
+  });
+}
+
 void inspect(Decision& decision) {
   decision.action = Action::inspect;
   decision.reason = Reason::workloads_unread;
@@ -98,15 +128,16 @@ class PressurePass {
  public:
   PressurePass(const Config& config, const Observation& observation)
       : config_(config),
+        observation_(observation),
         workloads_(*observation.workloads),
         terminating_(workloads_, observation.kills, Terminating::excluded),
         killing_(workloads_, observation.kills),
-        rate_(config, observation) {}
+        rate_(rate_of(config, observation)) {}
 
   // Whether its pod is the victim.
   bool consider(const PressedContainer& pressed) {
     const WorkloadSample* sample = workload_of(pressed, workloads_);
-    if (sample == nullptr) return false;
+    if (sample == nullptr || was_killed_since(pressed, observation_)) return false;
     const bool kills = pressed.stage == PressureStage::kill;
     const Exclusion exclusion = (kills ? killing_ : terminating_).of(*sample);
     considered_.push_back({*sample, rank_key(*sample, RankBy{}), exclusion});
@@ -127,6 +158,7 @@ class PressurePass {
 
  private:
   const Config& config_;
+  const Observation& observation_;
   const std::vector<WorkloadSample>& workloads_;
   const Exclusions terminating_;
   const Exclusions killing_;
@@ -138,14 +170,17 @@ class PressurePass {
 }  // namespace
 
 void evict_for_pressure(const Config& config, const Observation& observation, Decision& decision) {
-  const auto is_recent = [&](const PressedContainer& each) {
-    return observation.at - each.at <= kPressureGapMax;
+  const ContainerPressureConfig& pressure = config.container_pressure;
+  // What was requested under a former configuration is not in force.
+  const auto counts = [&](const PressedContainer& each) {
+    return pressure.enforces && pressure.rule.stages.contains(each.stage) &&
+           observation.at - each.at <= kPressureGapMax;
   };
-  if (std::ranges::none_of(observation.pressed, is_recent)) return;
+  if (is_for_thresholds(decision) || std::ranges::none_of(observation.pressed, counts)) return;
   if (!observation.workloads) return inspect(decision);
   PressurePass pass(config, observation);
   for (const PressedContainer& each : observation.pressed) {
-    if (is_recent(each) && pass.consider(each)) return pass.put(decision);
+    if (counts(each) && pass.consider(each)) return pass.put(decision);
   }
 }
 

@@ -2,10 +2,12 @@
 // Pods of containers that stay under memory pressure at their own limit (KEP-5986, stage 2), after
 // policy/container_pressure.h.
 //
-// They come after thresholds, which decide while the node is short, and before rulesets. One pod in
-// a step, the first of Observation::pressed that may be killed: the stage evict grants the grace of
-// a soft eviction, and kill none, also to a pod whose grace is running. Config::kill_limit holds
-// back further ones. A container that was read more than 5 s before the observation is left alone.
+// They come after thresholds, and before rulesets. A threshold on memory that is met decides alone,
+// also while it waits. One pod in a step, the first of Observation::pressed that may be killed: the
+// stage evict grants the grace of a soft eviction, and kill none, also to a pod whose grace is
+// running. Config::kill_limit holds back further ones; graces that run count. A container that was
+// read more than 5 s before the observation is left alone, and one whose workload was killed since
+// its pressure began: the processes that are there now may be calm.
 #pragma once
 
 #include "model/config.h"

@@ -44,7 +44,7 @@ int timeout_until(std::optional<MonotonicTime> due) {
 
 // "max" has no number.
 Result<Bytes> read_pressure_limit(const kernel::CgroupDir& cgroup, const char* file) {
-  return TRY(kernel::read_amount(cgroup, file)).value_or(kNoLimit);
+  return TRY(kernel::read_amount(cgroup, file)).value_or(kNoMemoryLimit);
 }
 
 Result<kernel::HeldFile> open_local_events(const kernel::CgroupDir& cgroup) {

@@ -138,7 +138,6 @@ EvictResult EvictionCounts::evict(const Requester& by, PodIndex index, std::stri
   }
   if (!pod.refused.empty()) {
     refusal = ignored(pod, std::string(pod.refused));
-    if (waiting_ != nullptr) waiting_->refused_by_server(by, index);
     release(by, index);
     return EvictResult::refused;
   }

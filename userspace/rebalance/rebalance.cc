@@ -142,8 +142,7 @@ class Cycle {
 
   [[nodiscard]] bool may_leave(PodIndex pod, const DefaultEvictor& evictor) {
     const PodSummary& summary = view_.summary(pod);
-    const ClusterPod& of = view_.pod(pod);
-    if (of.uid.empty() || !of.refused.empty()) return false;
+    if (view_.pod(pod).uid.empty()) return false;
     if (summary.evicted_in_background || !evictor.filter(pod) ||
         !evictor.pre_eviction_filter(pod) || !memory_.refusal(pod).empty()) {
       return false;

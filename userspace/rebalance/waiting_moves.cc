@@ -81,11 +81,6 @@ void WaitingMoves::evicted(const Requester& by, PodIndex pod) {
   evicted_.insert(key_of(by, pod, view_.pod(pod).node));
 }
 
-void WaitingMoves::refused_by_server(const Requester& by, PodIndex pod) {
-  const Key key = key_of(by, pod, "");
-  if (since_.contains(key)) refused_.try_emplace(key, Refused{pod, EvictionLimit::budget});
-}
-
 void WaitingMoves::keep(const Requester& by) {
   kept_.insert(by);
 }

@@ -73,8 +73,6 @@ class WaitingMoves {
   void refused(const Requester& by, PodIndex pod, EvictionLimit limit);
   // What still waits of that workload waits since now.
   void evicted(const Requester& by, PodIndex pod);
-  // The API server has refused the eviction of a pod that waited: its workload still waits.
-  void refused_by_server(const Requester& by, PodIndex pod);
   // The plugin was not run, so what waited for it still waits.
   void keep(const Requester& by);
   // The plugin failed. What waited for it waits since now: a plugin that fails in each plan must

@@ -164,7 +164,8 @@ TEST_F(LadderListed, AVictimIsNotEmptyForOneEmptyList) {
 #if !defined(__SANITIZE_THREAD__)
 // No file of the victim can be opened. Regression: each process with threads needed them.
 TEST_F(LadderListed, ThreadsInTheGroupOfTheirLeaderNeedNoFile) {
-  if (!mounts().v1) GTEST_SKIP() << "not applicable: v2 keeps the threads of a process together";
+  if (!mounts().v1)
+    GTEST_SKIP() << "not applicable: v2 keeps the threads of a process together; 6.1 v1 runs this";
   const auto path = scratch_.child("victim");
   const Straddler process(scratch_, path, path);
   run_.ladder().protect(std::make_shared<const actuators::ProtectedGroups>(
@@ -209,7 +210,8 @@ TEST_F(LadderListed, TheWarmUpEndsItsOwnChildOnly) {
 
 // The parent is renamed, for the victim to have another path too.
 TEST_F(LadderListed, ARenamedVictimIsSparedWhereARuleMayProtectIt) {
-  if (!mounts().v1) GTEST_SKIP() << "not applicable: a cgroup of v2 cannot be renamed";
+  if (!mounts().v1)
+    GTEST_SKIP() << "not applicable: a cgroup of v2 cannot be renamed; 6.1 v1 runs this";
   const auto parent = scratch_.child("parent");
   const auto path = scratch_.child("parent/victim");
   Hog hog(scratch_, path, mib(8));

@@ -11,7 +11,6 @@
 #include "actuators/event_wait.h"
 #include "base/blocked_signals.h"
 #include "base/start_thread.h"
-#include "exports/log_line.h"
 #include "kernel/scheduling.h"
 #include "policy/container_pressure.h"
 #include "policy/qos.h"

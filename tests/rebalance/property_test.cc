@@ -249,7 +249,7 @@ TEST(PlanProperty, LimitsHoldWhileSeatsAreHeld) {
   const std::string policy = "compat: fixed" + std::string(kEverything);
   std::size_t seats = 0;
   std::size_t used = 0;
-  for (unsigned seed = 1; seed <= 150; ++seed) {
+  for (unsigned seed = 1; seed <= 330; ++seed) {
     SCOPED_TRACE(seed);
     Dice dice(seed);
     std::vector<std::string> objects = random_cluster(dice);
@@ -279,7 +279,7 @@ TEST(PlanProperty, LimitsHoldWhileSeatsAreHeld) {
     }
     if (HasFailure()) return;
   }
-  EXPECT_GT(seats, 40U);
+  EXPECT_GT(seats, 100U);
   EXPECT_GT(used * 2, seats) << "most seats are used by the pod that they are held for";
 }
 

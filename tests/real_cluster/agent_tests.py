@@ -214,7 +214,7 @@ class AgentTests(ClusterCase):
             self.assertEqual(self.pods_of_agent().get("known"), known)
         finally:
             os.kill(server, signal.SIGCONT)
-        self.assertEqual(fixture.kernel_kills.read(), 0)
+        self.assertEqual(fixture.kernel_kills.read(), 0, fixture.kernel_kills.lines)
         fixture.lab.api.wait(
             AGENTS, lambda _, each: restarts(each) > restarts(old) and is_ready(each),
             "`forestall cluster` is back")
@@ -281,7 +281,7 @@ class AgentTests(ClusterCase):
         fixture.lab.api.wait(PODS, lambda event, _: event == "DELETED", f"{name} is deleted",
                              fieldSelector=f"metadata.name={name}",
                              resourceVersion=pod["metadata"]["resourceVersion"])
-        self.assertEqual(fixture.kernel_kills.read(), 0)
+        self.assertEqual(fixture.kernel_kills.read(), 0, fixture.kernel_kills.lines)
         self.assert_prompt(kills + 1, "etcd stopped")
 
     def test_a4_works_after_restarts_of_everything(self) -> None:

@@ -124,7 +124,7 @@ class CredentialTests(ClusterCase):
         self.assertEqual((after["metadata"]["uid"], restarts(after)),
                          (agent["metadata"]["uid"], restarts(agent)))
         self.assertEqual(container_pids(fixture.lab.api.get(f"{PODS}/innocent")), innocent)
-        self.assertEqual(fixture.kernel_kills.read(), 0)
+        self.assertEqual(fixture.kernel_kills.read(), 0, fixture.kernel_kills.lines)
 
     def test_a7_a_replaced_authority_delays_the_eviction_only(self) -> None:
         """The API server has a certificate of a new authority, which `forestall cluster` finds in

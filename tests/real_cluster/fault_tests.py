@@ -41,7 +41,7 @@ class FaultTests(ClusterCase):
         self.wait_for(lambda: proxy.faulty > 0, f"a request with the fault {fault}")
         with self.exits(leaker, "the leaker is killed"):
             os.kill(leaker, signal.SIGUSR1)
-        self.assertEqual(fixture.kernel_kills.read(), 0)
+        self.assertEqual(fixture.kernel_kills.read(), 0, fixture.kernel_kills.lines)
         proxy.set_fault("")
         fixture.lab.api.wait(PODS, lambda event, _: event == "DELETED", f"{name} is deleted",
                              fieldSelector=f"metadata.name={name}",

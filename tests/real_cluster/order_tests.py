@@ -67,7 +67,7 @@ class OrderTests(ClusterCase):
             late = select.select(list(pidfds), [], [], 0)[0] if pidfds else []
             ended += [pidfds[each] for each in late]
         self.assertEqual(len(self.delays()), kills + count, "kills of the agent")
-        self.assertEqual(fixture.kernel_kills.read(), 0)
+        self.assertEqual(fixture.kernel_kills.read(), 0, fixture.kernel_kills.lines)
         after = fixture.lab.api.get(f"{PODS}/critical")
         self.assertEqual((container_pids(after), restarts(after)), (container_pids(grower), 0))
         return ended

@@ -80,7 +80,7 @@ class ReadmeTests(ClusterCase):
         report("from the import to the evicted leaker", f"{time.monotonic() - begun:.1f} s")
         self.assertRegex(printed, "pod/leaker .*The node was low on resource: memory")
         self.assert_prompt(1, "the leaker of the README")
-        self.assertEqual(fixture.kernel_kills.read(), 0)
+        self.assertEqual(fixture.kernel_kills.read(), 0, fixture.kernel_kills.lines)
         self.assertEqual(fixture.lab.api.get(PODS)["items"], [])
         for each in listed[removal:]:
             self.enter(each, base)

@@ -69,7 +69,7 @@ class RepetitionTests(ClusterCase):
             fieldSelector=f"metadata.name={name}",
             resourceVersion=pod["metadata"]["resourceVersion"])
         self.assertEqual(last_end(last).get("exitCode"), 137)
-        self.assertEqual(fixture.kernel_kills.read(), 0)
+        self.assertEqual(fixture.kernel_kills.read(), 0, fixture.kernel_kills.lines)
         return True
 
     def test_a8_a_container_that_starts_in_an_evicted_pod_is_killed_again(self) -> None:

@@ -130,7 +130,7 @@ class ReportTests(ClusterCase):
         self.press_with("before-removal")
         fixture.lab.kubectl("-n", "forestall", "delete", "ds/forestall")
         self.wait_node(lambda node: pressure(node) == ("", False), "no condition, no taint")
-        self.assertEqual(fixture.kernel_kills.read(), 0)
+        self.assertEqual(fixture.kernel_kills.read(), 0, fixture.kernel_kills.lines)
 
     def test_c_kubectl_ranks_the_pods_of_the_node(self) -> None:
         self.create(hog("light", 1, 0))

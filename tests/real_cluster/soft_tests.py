@@ -67,4 +67,4 @@ class SoftTests(ClusterCase):
         self.assertEqual((annotations["starved_resource"], annotations["offending_containers"]),
                          ("memory", "c"))
         report("Event of the soft eviction", event["message"])
-        self.assertEqual(fixture.kernel_kills.read(), 0)
+        self.assertEqual(fixture.kernel_kills.read(), 0, fixture.kernel_kills.lines)

@@ -90,11 +90,13 @@ class ReportTests(ClusterCase):
         self.wait_node(lambda node: pressure(node) == ("False", False), "no pressure, no taint")
 
     def press(self, name: str) -> None:
-        """Begins the leak of the pod, and waits until the node has pressure."""
+        """Begins the leak of the pod, and waits until it is killed and the node has pressure. The
+        pressure alone can be an earlier leak's, if the API server refused its condition then."""
         pod = fixture.lab.api.get(f"{PODS}/{name}")
         self.wait_node(lambda node: pressure(node)[0] != "True", "no pressure of an earlier leak")
         version = fixture.lab.api.get(f"{NODES}/{NODE}")["metadata"]["resourceVersion"]
-        begin(pod)
+        with self.exits(container_pids(pod)[0], f"{name} is killed"):
+            begin(pod)
         self.wait_node(lambda node: pressure(node) == ("True", True), "pressure, with the taint",
                        version)
 

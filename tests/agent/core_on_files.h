@@ -30,6 +30,9 @@ class FakeSource final : public sources::Source {
     return problems;
   }
   [[nodiscard]] bool covers(const Line& line) const override { return line.path != unseen; }
+  [[nodiscard]] bool follows(const Line& line) const override {
+    return follows_node && line.cgroup == CgroupId{};
+  }
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override {
     wakes.push_back(Wake{reported, at.value_or(now), {}, {}});
   }
@@ -40,6 +43,7 @@ class FakeSource final : public sources::Source {
   std::vector<Line> armed;
   std::vector<std::string> problems;
   std::string unseen;  // path
+  bool follows_node = false;
   WakeSource reported = WakeSource::workload_change;
   std::optional<MonotonicTime> at;
 

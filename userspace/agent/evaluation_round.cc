@@ -112,8 +112,9 @@ void EvaluationRound::start_reclaim(const Decision& decision) {
 void EvaluationRound::arm(const Record& record) {
   const LoopWorkScope work_scope(parts_.agent.counts->work, LoopWork::arm);
   const MonotonicTime now = parts_.agent.clock.now();
-  const auto lines = lines_.arm(parts_.config, record.observation, record.decision, now);
-  parts_.scheduler.set_lines(lines);
+  const auto [lines, hint_headroom] =
+      lines_.arm(parts_.config, record.observation, record.decision, now);
+  parts_.scheduler.set_hint_headroom(hint_headroom);
   // The kernel's points change with every page: that ranking is made at the crossing only.
   if (parts_.config.ranking != Ranking::kernel) parts_.victim_cache.note(lines, now);
   if (parts_.victim_cache.subjects().empty()) parts_.agent.watchdog.withdraw();

@@ -8,6 +8,7 @@
 #include "policy/capacity_lines.h"
 #include "policy/damage_limit.h"
 #include "policy/lines.h"
+#include "policy/warning.h"
 
 namespace forestall::agent {
 namespace {
@@ -42,10 +43,41 @@ void move_past_threshold(const Decision& decision, std::vector<Line>& lines) {
   }
 }
 
+// Headroom where no line is armed.
+constexpr Bytes kFar = gib(1024);
+
+// Above the first warning line, which wakes the loop long before the threshold.
+bool is_far(const Line& line) {
+  return !policy::in_warning_zone(line.headroom, policy::warning_margin(line.capacity));
+}
+
+// A threshold on the node without a line is met, or a reading is missing.
+bool has_all_lines_of_node(const Config& config, const std::vector<Line>& lines) {
+  const auto wanted = std::ranges::count_if(config.thresholds, [](const Threshold& threshold) {
+    return has_usage_line(threshold.signal) &&
+           row_of(threshold.signal).subject == SubjectKind::node;
+  });
+  const auto found = std::ranges::count(lines, CgroupId{}, &Line::cgroup);
+  return found >= wanted;
+}
+
+// `followed`: the lines that the kernel reports however the memory moves.
+std::optional<Bytes> hint_headroom(const Config& config, const std::vector<Line>& lines,
+                                   const std::vector<Line>& followed) {
+  const bool needs_none = followed.size() == lines.size() && std::ranges::all_of(lines, is_far) &&
+                          has_all_lines_of_node(config, lines);
+  if (needs_none) return std::nullopt;
+  Bytes nearest = kFar;
+  for (const Line& line : lines) {
+    if (line.headroom > Bytes{0}) nearest = std::min(nearest, line.headroom);
+  }
+  return nearest;
+}
+
 }  // namespace
 
-std::vector<Line> LineArmer::arm(const Config& config, const Observation& observation,
-                                 const Decision& decision, MonotonicTime now) {
+ArmedLines LineArmer::arm(const Config& config, const Observation& observation,
+                          const Decision& decision, MonotonicTime now) {
   std::vector<Line> lines = policy::lines(config, observation);
   move_past_threshold(decision, lines);
   lines = armable(std::move(lines));
@@ -53,6 +85,7 @@ std::vector<Line> LineArmer::arm(const Config& config, const Observation& observ
   for (const SourceNote& note : observation.notes) problems.push_back(ProblemLog::text_of(note));
   bool watched = false;      // every line, by the kernel
   std::vector<Line> unseen;  // by the BPF programs
+  std::vector<Line> followed;
   const auto capacity_lines = policy::capacity_lines(decision);
   for (sources::Source* source : sources_) {
     source->watch(capacity_lines, now);
@@ -62,6 +95,10 @@ std::vector<Line> LineArmer::arm(const Config& config, const Observation& observ
       watched = has_usage_events_ && armed && armed->empty();
       std::ranges::copy_if(lines, std::back_inserter(unseen),
                            [&](const Line& line) { return !source->covers(line); });
+      if (watched) {
+        std::ranges::copy_if(lines, std::back_inserter(followed),
+                             [&](const Line& line) { return source->follows(line); });
+      }
     }
     if (!armed) {
       problems.push_back(std::string(to_string(source->feature())) + ": " + armed.error().text());
@@ -70,7 +107,8 @@ std::vector<Line> LineArmer::arm(const Config& config, const Observation& observ
     for (std::string& problem : *armed) problems.push_back(std::move(problem));
   }
   problems_.report(std::move(problems));
-  return lines;
+  const auto headroom = hint_headroom(config, lines, followed);
+  return {std::move(lines), headroom};
 }
 
 }  // namespace forestall::agent

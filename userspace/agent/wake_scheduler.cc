@@ -16,8 +16,9 @@ constexpr Duration kHintMax = std::chrono::milliseconds(100);
 // Of evaluations while kills go on and none changes its state. A kill ends in dozens of events, and
 // memory that returns counts as available from the signal on.
 constexpr Duration kProgressInterval = std::chrono::milliseconds(10);
-// Headroom where no line is armed.
-constexpr Bytes kFar = gib(1024);
+// The same if a hint can be about no line: the kernel reports all of them. The evaluation then only
+// checks that.
+constexpr Duration kNeedlessHintMax = std::chrono::seconds(5);
 
 // Usage crossed a line, or the kernel is about to act: such a wake never waits.
 bool is_urgent(const Wake& wake) {
@@ -53,9 +54,10 @@ MonotonicTime WakeScheduler::admitted_at(const Wake& wake, MonotonicTime rescan_
   if (is_urgent(wake)) return wake.at;
   if (wake.source == WakeSource::workload_change) return rescan_at;
   if (wake.source == WakeSource::kill_progress) return began_at_ + kProgressInterval;
+  if (!hint_headroom_) return began_at_ + kNeedlessHintMax;
   static const std::int64_t kRate =
       sources::possible_fill_rate(std::thread::hardware_concurrency());
-  const double seconds = static_cast<double>(nearest_headroom_.count) / static_cast<double>(kRate);
+  const double seconds = static_cast<double>(hint_headroom_->count) / static_cast<double>(kRate);
   const auto quiet = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
   return began_at_ + std::min(quiet, kHintMax);
 }
@@ -68,13 +70,6 @@ void WakeScheduler::defer(const Wake& wake, MonotonicTime until) {
 void WakeScheduler::begin(MonotonicTime now) {
   began_at_ = now;
   deferred_until_.reset();
-}
-
-void WakeScheduler::set_lines(std::span<const Line> lines) {
-  nearest_headroom_ = kFar;
-  for (const Line& line : lines) {
-    if (line.headroom.count > 0) nearest_headroom_ = std::min(nearest_headroom_, line.headroom);
-  }
 }
 
 void WakeScheduler::schedule_retry(const Decision& decision, MonotonicTime now) {

@@ -4,19 +4,19 @@
 // - A wake that reports usage above a line is evaluated at once.
 // - A hint (reclaim, stall, PSI, a change of the tree) waits until usage could have reached the
 //   nearest line since the last evaluation. Reason: any process can cause hints all day, and the
-//   loop runs at real-time priority.
+//   loop runs at real-time priority. While the kernel reports each line and all of them are far,
+//   hints of pressure cause an evaluation every five seconds at most.
 // - Progress of a kill that does not change its state waits 10 ms.
 // - If a threshold is met and no action is possible, the next evaluation follows after a delay that
 //   doubles each time. Sources do not wake the loop again meanwhile: they report a met line once.
 #pragma once
 
 #include <optional>
-#include <span>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "model/decision.h"
-#include "model/line.h"
 #include "model/wake.h"
 
 namespace forestall::agent {
@@ -33,8 +33,8 @@ class WakeScheduler {
 
   // An evaluation begins: it serves the deferred wake as well.
   void begin(MonotonicTime now);
-  // The lines that were armed by it.
-  void set_lines(std::span<const Line> lines);
+  // Of the lines that were armed by it: see ArmedLines.
+  void set_hint_headroom(std::optional<Bytes> headroom) { hint_headroom_ = headroom; }
   // Evaluates again after a delay while a threshold requires an eviction; the delay doubles each
   // time.
   void schedule_retry(const Decision& decision, MonotonicTime now);
@@ -63,7 +63,7 @@ class WakeScheduler {
   std::optional<MonotonicTime> retry_at_;
   Duration retry_delay_{0};
   MonotonicTime began_at_;
-  Bytes nearest_headroom_;  // of the lines that are not met
+  std::optional<Bytes> hint_headroom_ = Bytes{0};
 };
 
 }  // namespace forestall::agent

@@ -58,6 +58,10 @@ bool BpfSource::covers(const Line& line) const {
   return !is_on_meminfo(line) || (has_counter(line) && !doubts_taken_);
 }
 
+bool BpfSource::follows(const Line& line) const {
+  return is_of_node(line.cgroup) && covers(line);
+}
+
 CgroupId BpfSource::subject_of(const Line& line) const {
   return is_on_meminfo(line) && has_counter(line) ? kernel::kNodeTaken : line.cgroup;
 }

@@ -36,6 +36,8 @@ class BpfSource final : public Source {
   // it, for which the node's working set is watched. Nor while the programs and /proc/meminfo
   // differ by more than memory moves between the two readings.
   [[nodiscard]] bool covers(const Line& line) const override;
+  // The node's counters include inactive file pages, those of cgroups do not.
+  [[nodiscard]] bool follows(const Line& line) const override;
   void drain(MonotonicTime now, std::vector<Wake>& wakes) override;
   // The kernel's OOM kills of all drains since the last call, with the paths that DrainPaths could
   // resolve. Above kKillsMax the oldest are dropped.

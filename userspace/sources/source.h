@@ -41,6 +41,10 @@ class Source {
   // near it at best.
   [[nodiscard]] virtual bool covers(const Line&) const { return true; }
 
+  // Whether it reports a crossing of this line however the memory moves, so that a hint of pressure
+  // adds nothing. Not so if it watches usage alone: inactive file pages count too.
+  [[nodiscard]] virtual bool follows(const Line&) const { return false; }
+
   // Arms lines of capacities, which no kernel counter watches; a source that polls them overrides
   // this.
   virtual void watch(std::span<const CapacityLine>, MonotonicTime) {}

@@ -27,7 +27,7 @@ class FakeSampler final : public RuleSampler {
     read.time = std::chrono::seconds(5);
     read.deferred = deferred;
     if (has_cgroups) read.cgroups.emplace_back().path = "/";
-    return Finished{started, read};
+    return Finished{started, read, idle_until};
   }
 
   RuleNeeds started;
@@ -35,6 +35,7 @@ class FakeSampler final : public RuleSampler {
   bool over = false;
   std::vector<std::string> deferred;
   bool has_cgroups = false;
+  MonotonicTime idle_until{};
 };
 
 Config with_rule(const std::string& name, const std::string& slice) {
@@ -135,6 +136,52 @@ TEST(RuleReadings, WhileAllRulesetsAreDeferredOneEvaluationIsEnough) {
   EXPECT_FALSE(read(7));
   readings.reconfigured(with_rule("r", "b"));
   EXPECT_TRUE(read(8));
+}
+
+// All rulesets are deferred, and no gate can open before 20 s.
+class RuleReadingsIdle : public ::testing::Test {
+ protected:
+  RuleReadingsIdle() {
+    sampler_.deferred = {"r"};
+    sampler_.idle_until = at(20);
+    EXPECT_TRUE(read(1));
+    EXPECT_EQ(readings_.next_due(), at(2)) << "another reading may be the first one that is used";
+    EXPECT_FALSE(read(2));
+    EXPECT_EQ(readings_.next_due(), at(20));
+  }
+  bool read(int second) {
+    readings_.start(at(second));
+    sampler_.over = true;
+    return readings_.take() && readings_.use();
+  }
+
+  FakeSampler sampler_;
+  RuleReadings readings_{sampler_, with_rule("r", "a")};
+};
+
+TEST_F(RuleReadingsIdle, WhatCanChangeIsReadOnceASecondAgain) {
+  sampler_.deferred.clear();
+  EXPECT_TRUE(read(20));
+  EXPECT_EQ(readings_.next_due(), at(21));
+}
+
+TEST_F(RuleReadingsIdle, OtherRulesetsDoNotWait) {
+  readings_.reconfigured(with_rule("r", "a"));
+  EXPECT_EQ(readings_.next_due(), at(20)) << "they are the same";
+  readings_.reconfigured(with_rule("r", "b"));
+  EXPECT_EQ(readings_.next_due(), at(3)) << "a second after the last reading";
+}
+
+TEST_F(RuleReadingsIdle, AHastenedReadingDoesNotWait) {
+  readings_.hasten(at(4));
+  EXPECT_EQ(readings_.next_due(), at(4));
+  readings_.start(at(4));
+  readings_.hasten(at(4));
+  sampler_.over = true;
+  EXPECT_FALSE(readings_.take());
+  EXPECT_EQ(readings_.next_due(), at(4)) << "during the reading";
+  EXPECT_FALSE(read(5));
+  EXPECT_EQ(readings_.next_due(), at(20));
 }
 
 // The loop decided without a reading, and takes the next one.

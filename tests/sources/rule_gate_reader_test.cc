@@ -122,6 +122,7 @@ TEST_F(RuleGateReaderTest, ADeferredRulesetHasAnOverviewOnly) {
   EXPECT_EQ(read.time, 2s);
   EXPECT_THAT(read.cgroups, IsEmpty());
   EXPECT_THAT(reader.read_planned(at(60), plan).cgroups, IsEmpty());
+  EXPECT_EQ(reader.idle_until(), at(61)) << "the overview is due before the gate";
   EXPECT_NE(reader.read_planned(at(61), plan).find("/a"), nullptr) << "once a minute";
   const SharedValue<rulesets::ReadingPlan> other(rulesets::reading_plan({ruleset("s")}));
   EXPECT_NE(reader.read_planned(at(62), other).find("/a"), nullptr) << "of new rulesets";
@@ -133,9 +134,12 @@ TEST_F(RuleGateReaderTest, AGateIsReadWhenItCanHaveOpened) {
   const SharedValue<rulesets::ReadingPlan> plan(rulesets::reading_plan({ruleset("r")}));
   set_pressure("/a", "0.00");
   EXPECT_THAT(reader.read_planned(at(1), plan).deferred, ElementsAre("r"));
+  EXPECT_EQ(reader.idle_until(), at(7));
   set_pressure("/a", "60.01");
   EXPECT_THAT(reader.read_planned(at(6), plan).deferred, ElementsAre("r"));
+  EXPECT_EQ(reader.idle_until(), at(7)) << "the gate was not read again";
   EXPECT_THAT(reader.read_planned(at(7), plan).deferred, IsEmpty());
+  EXPECT_EQ(reader.idle_until(), at(7)) << "nothing waits";
 }
 
 // A chain may wait for a hook, or for a second reading of its candidates.
@@ -191,6 +195,7 @@ TEST_F(RuleGateReaderTest, AShortNodeOpensTheGateOfItsMemory) {
   RuleSampleReader reader(tree_, files_ / "proc");
   const SharedValue<rulesets::ReadingPlan> at_it(rulesets::reading_plan({ruleset}));
   EXPECT_THAT(reader.read_planned(at(1), at_it).deferred, ElementsAre("r"));
+  EXPECT_LE(reader.idle_until(), at(1)) << "what is available may fall at any time";
   available.threshold.value += 1;
   ruleset.groups = {{"g", {{"available", available}}}};
   const SharedValue<rulesets::ReadingPlan> above(rulesets::reading_plan({ruleset}));

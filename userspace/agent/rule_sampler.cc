@@ -19,6 +19,7 @@ Result<std::unique_ptr<RuleSamplerThread>> RuleSamplerThread::create(const kerne
 void RuleSamplerThread::read() {
   kernel::use_service_priority();
   sample_.observation = reader_.read_planned(clock_.now(), sample_.needs);
+  sample_.idle_until = reader_.idle_until();
 }
 
 Result<void> RuleSamplerThread::prepare(const Config& config) {
@@ -47,6 +48,7 @@ void RuleReadings::reconfigured(const Config& config) {
   needs_ = rulesets_ ? RuleNeeds(rulesets::reading_plan(*rulesets_)) : RuleNeeds();
   read_.reset();
   all_deferred_ = false;
+  due_ = std::min(due_, began_ + kInterval);
 }
 
 std::optional<MonotonicTime> RuleReadings::next_due() const {
@@ -55,7 +57,9 @@ std::optional<MonotonicTime> RuleReadings::next_due() const {
 }
 
 void RuleReadings::start(MonotonicTime now) {
+  began_ = now;
   due_ = now + kInterval;
+  hastened_ = false;
   reads_ = sampler_.start(needs_);
 }
 
@@ -65,7 +69,10 @@ bool RuleReadings::take() {
   reads_ = false;
   if (!needs_ || reading->needs != needs_) return false;
   const bool has_cgroups = !reading->observation.cgroups.empty();
-  if (defers_all(reading->observation) && all_deferred_ && !has_cgroups) return false;
+  if (defers_all(reading->observation) && all_deferred_ && !has_cgroups) {
+    if (!hastened_) due_ = std::max(due_, reading->idle_until);
+    return false;
+  }
   read_ = std::move(reading->observation);
   return true;
 }

@@ -28,6 +28,7 @@ class RuleSampler {
   struct Finished {
     RuleNeeds needs;  // that it was started with
     rulesets::RuleObservation observation;
+    MonotonicTime idle_until;  // see RuleSampleReader
   };
 
   RuleSampler() = default;
@@ -82,7 +83,10 @@ class RuleReadings {
   [[nodiscard]] std::optional<MonotonicTime> next_due() const;
   void start(MonotonicTime now);
   // The next reading is due at once: a kill waits for it.
-  void hasten(MonotonicTime now) { due_ = std::min(due_, now); }
+  void hasten(MonotonicTime now) {
+    due_ = std::min(due_, now);
+    hastened_ = true;
+  }
   // Takes the reading that is over. False: there is none for the rulesets in force, or no ruleset
   // can fire, as at the last evaluation, so that another one would change nothing.
   [[nodiscard]] bool take();
@@ -95,8 +99,10 @@ class RuleReadings {
 
   RuleSampler& sampler_;
   SharedValue<std::vector<rulesets::Ruleset>> rulesets_;
-  RuleNeeds needs_;  // null: no rulesets
+  RuleNeeds needs_;      // null: no rulesets
+  MonotonicTime began_;  // the last reading
   MonotonicTime due_;
+  bool hastened_ = false;  // since then
   bool reads_ = false;
   bool all_deferred_ = false;  // at the last evaluation
   SharedValue<rulesets::RuleObservation> read_;

@@ -447,11 +447,26 @@ rulesets::RuleObservation RuleSampleReader::read_planned(
     any_overview = true;
   }
   rulesets::RuleObservation observation;
-  if (deferred.size() < plan_->size() || any_overview) observation = read(now, needs);
+  const bool defers_all = deferred.size() == plan_->size();
+  if (!defers_all || any_overview) observation = read(now, needs);
+  idle_until_ = defers_all ? next_reading() : now;
   observation.time = now.time_since_epoch();
   std::ranges::sort(deferred);
   observation.deferred = std::move(deferred);
   return observation;
+}
+
+// REQUIRES: all rulesets are deferred, so each gate that is a pressure has a time.
+MonotonicTime RuleSampleReader::next_reading() const {
+  if (has_host_gate(*plan_)) return {};
+  MonotonicTime next = MonotonicTime::max();
+  for (const rulesets::RulesetReading& each : *plan_) {
+    for (const MonotonicTime shut_until : times_.at(each.ruleset).shut_until) {
+      next = std::min(next, shut_until);
+    }
+    if (!each.overview.empty()) next = std::min(next, overview_due_);
+  }
+  return next;
 }
 
 // What is known of rulesets that are read as before still holds: the policy keeps their state too,

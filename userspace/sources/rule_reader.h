@@ -53,6 +53,9 @@ class RuleSampleReader {
   // no cgroup and no host.
   [[nodiscard]] rulesets::RuleObservation read_planned(
       MonotonicTime now, const SharedValue<rulesets::ReadingPlan>& plan);
+  // Until then read_planned() with the same plan would defer all rulesets again and read nothing.
+  // The last reading's time or earlier: not known.
+  [[nodiscard]] MonotonicTime idle_until() const { return idle_until_; }
 
  private:
   struct RulesetTimes {
@@ -66,6 +69,7 @@ class RuleSampleReader {
                              MonotonicTime now);
   [[nodiscard]] bool is_open(const rulesets::PressureGate& gate, MonotonicTime now,
                              MonotonicTime& shut_until);
+  [[nodiscard]] MonotonicTime next_reading() const;
 
   const kernel::CgroupTree& tree_;
   const std::string proc_;
@@ -75,6 +79,7 @@ class RuleSampleReader {
   SharedValue<rulesets::ReadingPlan> plan_;    // of the last reading
   std::map<std::string, RulesetTimes> times_;  // by ruleset
   MonotonicTime overview_due_;
+  MonotonicTime idle_until_;
 };
 
 }  // namespace forestall::sources

@@ -94,8 +94,8 @@ class ContainerPressureFiles : public ::testing::Test {
   }
   [[nodiscard]] MonotonicTime now() const { return kPressureStart + second_ * 1s; }
   // So many seconds more, in each of which these had 50 "high" events.
-  void press(int seconds, const std::vector<std::string>& paths) {
-    for (int n = 0; n < seconds; ++n) {
+  void press(int count, const std::vector<std::string>& paths) {
+    for (int n = 0; n < count; ++n) {
       ++second_;
       for (const std::string& each : paths) set_events(each, events_ += 50);
       do {

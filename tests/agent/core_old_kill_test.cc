@@ -8,6 +8,7 @@
 #include "actuators/newer_processes.h"
 #include "core_on_files.h"
 #include "guard_with_a_kill.h"
+#include "held_scanner.h"
 #include "support/child.h"
 #include "support/manual_clock.h"
 #include "support/record_collector.h"
@@ -26,17 +27,23 @@ class CoreOldKill : public CoreOnFiles {
     files_.write("cgroup/all/leak/memory.stat", "inactive_file 0\n");
     config_.pods = false;
     config_.dry_run = false;
-    config_.workloads.emplace_back().cgroup = "/all/leak";
+    for (const char* path : {"/all/leak/crit", "/all/leak", "/all/late"}) {
+      config_.workloads.emplace_back().cgroup = path;
+    }
+    config_.workloads.front().is_protected = true;
     actuators::LadderOptions options;
     options.usable.set(static_cast<std::size_t>(Feature::pidfd));
     open(config_, clock_, options);
+    observer_->make_standby_tree();
     start(Parts{.clock = clock_,
                 .tree = tree_,
                 .observer = *observer_,
                 .ladder = *ladder_,
                 .log = *log_,
                 .sinks = {&sink_},
-                .guard = guard_},
+                .guard = guard_,
+                .scanner = scanner_,
+                .has_cgroup_events = true},
           config_);
   }
   // The guard has killed the workload `before` the process in the cgroup started, which is now, and
@@ -62,6 +69,7 @@ class CoreOldKill : public CoreOnFiles {
   test::ManualClock clock_{SystemClock().now()};  // that of the child's start
   Config config_;
   GuardWithAKill guard_;
+  HeldScanner scanner_;
   test::RecordCollector sink_;
 };
 
@@ -88,6 +96,21 @@ TEST_F(CoreOldKill, AWorkloadStartedAgainAfterAnOldKillLives) {
   EXPECT_TRUE(std::ranges::any_of(outcome.attempts, [](const Attempt& attempt) {
     return attempt.failure && attempt.failure->text().find("started again") != std::string::npos;
   }));
+}
+
+// A listing waits for locks that any tenant takes, and further crossings would wait with it.
+TEST_F(CoreOldKill, ANewCgroupElsewhereNeedsNoListing) {
+  files_.set_group("/all/late", 8, 0);
+  ASSERT_NO_FATAL_FAILURE(take_kill({}, milliseconds(20)));
+  EXPECT_TRUE(child_.wait_exit());
+  EXPECT_EQ(observer_->workload_count(), 1U) << "the loop listed the tree";
+}
+
+TEST_F(CoreOldKill, ANewProtectedCgroupInTheVictimIsFound) {
+  files_.set_group("/all/leak/crit", 8, 0);
+  ASSERT_NO_FATAL_FAILURE(take_kill({}, milliseconds(20)));
+  EXPECT_FALSE(child_.ended());
+  EXPECT_TRUE(ladder_->progress().empty());
 }
 
 }  // namespace

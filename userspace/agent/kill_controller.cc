@@ -154,7 +154,7 @@ void KillController::submit(KillRequest request) {
 // every process in the victim's cgroup. A protected workload may have come there since the last
 // rescan.
 bool KillController::may_complete(const WorkloadSample& victim) {
-  parts_.tree.refresh();
+  if (!parts_.tree.has_all_inside(victim.workload)) parts_.tree.refresh();
   Observation around;
   parts_.observer.add_workloads(around, victim.workload.path);
   if (!policy::ProtectedPaths(*around.workloads).protects(victim.workload)) return true;

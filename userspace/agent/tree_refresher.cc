@@ -22,8 +22,11 @@ constexpr Duration kShortScan = std::chrono::milliseconds(5);
 constexpr Duration kListedTreeAgeMax = std::chrono::milliseconds(1500);
 // With one, the tree is rescanned at most this often.
 constexpr Duration kTreeAgeMin = std::chrono::milliseconds(100);
-// The longest that a tree which lacks a reported change is used for a kill.
-constexpr Duration kLackingChangeMax = std::chrono::milliseconds(500);
+// The longest that a tree which lacks a reported change is used for a kill. allows() has the new
+// cgroups from inotify; what only other sources report counts as listed until then. A scan lasts as
+// long as a tenant's process that holds a kernfs lock is off the CPU (0.5 s measured on a busy
+// host). The loop would wait for the same lock, and the kernel's OOM killer would act meanwhile.
+constexpr Duration kLackingChangeMax = std::chrono::seconds(10);
 // While a scan runs, changes cause an evaluation this often.
 constexpr Duration kLongScan = std::chrono::seconds(1);
 // A scan is followed by this many times its length without one: at most 5 % of a CPU while cgroups
@@ -171,6 +174,12 @@ bool TreeRefresher::is_recent(MonotonicTime now) const {
 bool TreeRefresher::allows(const Decision& decision) const {
   const UnlistedCgroups unlisted{observer_.new_cgroups(), observer_.pods_path()};
   return unlisted_cannot_change(decision, unlisted, config_);
+}
+
+bool TreeRefresher::has_all_inside(const Workload& victim) {
+  const bool complete = refresh_before_kill(/*urgent=*/true);
+  const UnlistedCgroups unlisted{observer_.new_cgroups(), observer_.pods_path()};
+  return complete || !may_be_reached(victim, unlisted, config_);
 }
 
 bool TreeRefresher::is_stale(MonotonicTime now) const {

@@ -76,6 +76,8 @@ class TreeRefresher {
   [[nodiscard]] bool refresh_before_kill(bool urgent);
   // Whether cgroups that are newer than the tree cannot change the kill (unlisted_cgroups.h).
   [[nodiscard]] bool allows(const Decision& decision) const;
+  // Whether no protected workload that the tree lacks can be inside of the victim.
+  [[nodiscard]] bool has_all_inside(const Workload& victim);
   // Before a list of the next victims is sampled.
   void refresh_if_stale(MonotonicTime now);
   // Whether the tree has all workloads. A new one may be protected and inside of a listed one, so a

@@ -42,7 +42,9 @@ bool can_hold_protected(const Workload& victim, const Config& config) {
   });
 }
 
-bool can_reach(const Workload& victim, const UnlistedCgroups& unlisted, const Config& config) {
+}  // namespace
+
+bool may_be_reached(const Workload& victim, const UnlistedCgroups& unlisted, const Config& config) {
   const bool pods = can_hold_pods(victim, config, unlisted.pods_path);
   if (!unlisted.paths) return pods || can_hold_protected(victim, config);
   return std::ranges::any_of(*unlisted.paths, [&](const std::string& path) {
@@ -51,15 +53,13 @@ bool can_reach(const Workload& victim, const UnlistedCgroups& unlisted, const Co
   });
 }
 
-}  // namespace
-
 bool unlisted_cannot_change(const Decision& decision, const UnlistedCgroups& unlisted,
                             const Config& config) {
   if (!decision.driving) return false;
   Bytes largest;
   for (const Eviction& eviction : decision.evictions) {
     const WorkloadSample& victim = decision.considered[eviction.candidate].sample;
-    if (can_reach(victim.workload, unlisted, config)) return false;
+    if (may_be_reached(victim.workload, unlisted, config)) return false;
     largest = std::max(largest, victim.working_set().value_or(Bytes{0}));
   }
   const Evidence& driving = decision.evidence[*decision.driving];

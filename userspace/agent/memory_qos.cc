@@ -34,16 +34,13 @@ Result<kernel::CgroupDir> open_same(const kernel::CgroupTree& tree, const std::s
   return opened;
 }
 
+// Of a pod that cannot be listed there are none.
 void add_containers(const kernel::CgroupTree& tree, policy::QosPodCgroup& pod) {
-  const auto opened = open_same(tree, pod.path, pod.cgroup);
-  if (!opened) return;
-  const auto children = opened->children();
-  if (!children) return;
-  for (const std::string& child : *children) {
-    std::string path = pod.path + "/" + child;
-    const auto cgroup = tree.id_at(path);
-    if (!cgroup) continue;
-    pod.containers.push_back({std::move(path), *cgroup, std::string(sources::container_id(child))});
+  auto containers = sources::find_containers(tree, pod.path, pod.cgroup);
+  if (!containers) return;
+  for (sources::ContainerCgroup& each : *containers) {
+    std::string id(sources::container_id(each.name));
+    pod.containers.push_back({std::move(each.path), each.cgroup, std::move(id)});
   }
 }
 

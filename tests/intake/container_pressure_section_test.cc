@@ -47,7 +47,7 @@ TEST(ContainerPressureSection, HasEveryKey) {
       "containerPressure: {mode: enforce, memoryHighEvictionThreshold: 10, "
       "memoryMaxEvictionThreshold: 0.5, memoryPSIEvictionThreshold: 40, stages: [lift, kill], "
       "memoryPressureEvictionGracePeriod: 1m, reclaimTime: 2s, liftTime: 3s, evictTime: 4s, "
-      "calmTime: 1m, cgroups: [/db]}\n");
+      "calmTime: 1m, cgroups: [/db]}\nworkloads: [{cgroup: /db}]\n");
   ASSERT_TRUE(loaded) << loaded.error().text();
   ContainerPressureConfig expected;
   expected.enforces = true;
@@ -87,6 +87,16 @@ TEST(ContainerPressureSection, TakesThresholdsOfTheKubeletsFile) {
       kubelet);
   EXPECT_THAT(both.rule.thresholds, ElementsAre(7.0, std::nullopt, std::nullopt));
   EXPECT_TRUE(both.enforces);
+}
+
+TEST(ContainerPressureSection, OnlyWorkloadsCanBeEvicted) {
+  const std::string cgroups =
+      "containerPressure: {memoryHighEvictionThreshold: 1, cgroups: [/w/a, /kubepods/podx/c]";
+  EXPECT_TRUE(load_pressure(cgroups + "}\n")) << "these stages need no workload";
+  const auto refused = load_pressure(cgroups + ", stages: [evict]}\n");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().text(), HasSubstr("config.yaml:1:63: '/w/a' is no workload"));
+  EXPECT_TRUE(load_pressure("workloads: [{cgroup: /w/*}]\n" + cgroups + ", stages: [kill]}\n"));
 }
 
 TEST(ContainerPressureSection, EnforceNeedsNoLiftBesideMemoryQos) {

@@ -303,6 +303,31 @@ bool may_hold_workload(const Config& config, const std::string& watched) {
          });
 }
 
+// A container below a pod counts for its pod.
+bool may_be_workload(const Config& config, const std::string& path) {
+  const auto globs = pod_globs(config);
+  return std::ranges::any_of(
+             config.workloads,
+             [&](const WorkloadRule& rule) { return glob_matches(rule.cgroup, path); }) ||
+         std::ranges::any_of(globs,
+                             [&](const std::string& pods) { return may_lie_within(path, pods); });
+}
+
+// The stages evict and kill end workloads only.
+void check_pressed_workloads(const Config& config, Report& report) {
+  const ContainerPressureConfig& pressure = config.container_pressure;
+  const PressureStages& stages = pressure.rule.stages;
+  if (!stages.contains(PressureStage::evict) && !stages.contains(PressureStage::kill)) return;
+  for (std::size_t i = 0; i < pressure.cgroups.size(); ++i) {
+    const std::string& cgroup = pressure.cgroups[i];
+    if (may_be_workload(config, cgroup)) continue;
+    report.error(at_index("containerPressure.cgroups", static_cast<int>(i)),
+                 "'" + cgroup +
+                     "' is no workload, so that the stages evict and kill cannot end it; add it to "
+                     "'workloads', or leave them out of 'stages'");
+  }
+}
+
 // --- settings shared with the kubelet -------------------------------------------------------
 
 // Protobuf's maps are unordered, so the positions of the keys define the order.
@@ -475,6 +500,7 @@ void check_whole(const ReadConfig& own, const KubeletSettings& settings, const C
   const v1::Config& file = own.message;
   Report report(own.file, own.places, findings);
   warn_of_memory_qos(config, report);
+  check_pressed_workloads(config, report);
   if (config.thresholds.empty()) {
     findings.warnings.push_back(
         {settings.eviction_hard ? settings.eviction_hard->key : report.at_key("evictionHard"),

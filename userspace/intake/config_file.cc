@@ -97,6 +97,7 @@ class Loader {
     text::Findings of_manifest;
     TRY(add_manifest(of_manifest));
     check_whole(own_, settings, loaded_.config, findings_);
+    if (!findings_.errors.empty()) return refusal();
     loaded_.warnings = text::format_each(findings_.warnings);
     for (std::string& each : text::format_each(of_manifest.warnings)) {
       loaded_.warnings.push_back(std::move(each));

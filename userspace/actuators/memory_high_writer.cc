@@ -78,9 +78,8 @@ bool MemoryHighWriter::advance(MonotonicTime now) {
   if (next == nullptr) return false;
   const ReserveOutcome before = next->outcome;
   bring(*next, now, Reclaim::yes);
-  const bool refused =
-      next->outcome.state == MemoryQosState::failed || next->outcome.reason == kTaken;
-  if (refused) next->next_step = now + kHighRetry;
+  const bool is_refused = next->outcome.state == MemoryQosState::failed || next->is_taken;
+  if (is_refused) next->next_step = now + kHighRetry;
   return before != next->outcome;
 }
 
@@ -99,6 +98,7 @@ std::optional<MonotonicTime> MemoryHighWriter::next_step(CgroupId cgroup) const 
 
 void MemoryHighWriter::bring(HighSetting& setting, MonotonicTime now, Reclaim reclaim) {
   setting.next_step.reset();
+  setting.is_taken = false;
   auto done = write(setting, now, reclaim);
   setting.outcome =
       done ? *std::move(done) : ReserveOutcome{MemoryQosState::failed, done.error().text()};
@@ -119,6 +119,7 @@ Result<ReserveOutcome> MemoryHighWriter::write(HighSetting& setting, MonotonicTi
   }
   auto stepped = step_down(setting, now, reclaim);
   if (stepped || stepped.error().code != EBUSY) return stepped;
+  setting.is_taken = true;
   return ReserveOutcome{MemoryQosState::left, kTaken};
 }
 

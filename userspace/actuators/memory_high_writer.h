@@ -81,7 +81,8 @@ class MemoryHighWriter {
     std::string lift_reason = {};
     std::optional<MonotonicTime> next_step = {};  // nothing: no step is left
     std::deque<MonotonicTime> rewrites = {};
-    bool is_lost = false;  // another process has written a value of its own
+    bool is_lost = false;   // another process has written a value of its own
+    bool is_taken = false;  // the last write was refused: another holder has it
     ReserveOutcome outcome = {};
   };
 

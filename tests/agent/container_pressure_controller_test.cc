@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "support/descriptors_used_up.h"
 #include "support/small_node.h"
 
 namespace forestall::agent {
@@ -22,6 +23,14 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+
+int lines_with(const std::string& text, const std::string& part) {
+  int lines = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++lines;
+  }
+  return lines;
+}
 
 // A plain file keeps the tail of a longer text, unlike a control file: all values have 8 digits.
 constexpr Bytes kPodHigh{20'000'768};
@@ -37,6 +46,16 @@ ContainerPressureConfig pressure_of_files() {
   config.rule.reclaim_time = 5s;
   config.rule.lift_time = 10s;
   config.rule.calm_time = 20s;
+  return config;
+}
+
+ContainerPressureConfig evicting_of_files() {
+  ContainerPressureConfig config = pressure_of_files();
+  config.rule.stages = {};
+  config.rule.stages.insert(PressureStage::evict);
+  config.rule.stages.insert(PressureStage::kill);
+  config.rule.grace = 5s;
+  config.rule.evict_time = 10s;
   return config;
 }
 
@@ -61,9 +80,24 @@ class ContainerPressureFiles : public ::testing::Test {
     files_.write("cgroup/p/memory.max", "max\n");
     files_.write("cgroup/p/memory.high", "max\n");
     set_available(Bytes{99'999'744});
-    auto made = ContainerPressureController::create(tree_, records_, log_, {}, files_ / "proc");
-    EXPECT_TRUE(made) << made.error().text();
+    start(exports::LogLevel::error);
+  }
+  void start(exports::LogLevel least) {
+    controller_.reset();
+    log_.emplace(exports::Log::Stream::standard_error, true, least);
+    auto made = ContainerPressureController::create(tree_, records_, *log_, {}, files_ / "proc");
+    ASSERT_TRUE(made) << made.error().text();
     controller_ = std::move(made).value();
+  }
+  // From here on until end_log(), which ends the controller.
+  void begin_log() {
+    testing::internal::CaptureStderr();
+    start(exports::LogLevel::info);
+  }
+  [[nodiscard]] std::string end_log() {
+    controller_.reset();
+    log_.reset();  // its destructor writes all of it
+    return testing::internal::GetCapturedStderr();
   }
   void set(const std::string& path, const char* file, Bytes value) const {
     files_.write("cgroup" + path + "/" + file, std::to_string(value.count));
@@ -114,7 +148,7 @@ class ContainerPressureFiles : public ::testing::Test {
   kernel::CgroupTree tree_;
   test::TempTree run_;
   kernel::SettingRecords records_{run_ / "memory-high"};
-  exports::Log log_{exports::Log::Stream::standard_error, true, exports::LogLevel::error};
+  std::optional<exports::Log> log_;
   std::unique_ptr<ContainerPressureController> controller_;
   int second_ = 0;
   int events_ = 0;
@@ -217,6 +251,55 @@ TEST_F(ContainerPressureFiles, AnUnreadableLimitStopsTheTime) {
   EXPECT_EQ(high("/p/a"), kPodMax);
 }
 
+// Without a free descriptor no file can be opened: a container is neither calm nor lifted then.
+TEST_F(ContainerPressureFiles, WithoutFreeDescriptorsTheTimeStopsAndALiftStays) {
+  apply();
+  press(10, {"/p/a"});
+  ASSERT_EQ(high("/p/a"), kPodMax);
+  set_usage("/p/a", Bytes{10'002'432}, Bytes{});
+  press(1, {});
+  {
+    const test::DescriptorsUsedUp none;
+    second_ += 1;
+    static_cast<void>(controller_->advance(now()));
+    EXPECT_EQ(controller_->report().unread, 2U);
+    second_ += 100;  // longer than calmTime
+    static_cast<void>(controller_->advance(now()));
+  }
+  EXPECT_EQ(high("/p/a"), kPodMax);
+  press(2, {});
+  EXPECT_EQ(controller_->report().unread, 0U);
+  EXPECT_EQ(high("/p/a"), kPodMax) << "the calm time begins anew";
+  press(40, {});
+  EXPECT_EQ(high("/p/a"), kPodHigh);
+}
+
+TEST_F(ContainerPressureFiles, WhyOneIsNotWatchedIsLoggedOnce) {
+  begin_log();
+  std::filesystem::remove(files_ / "cgroup/p/b/memory.events.local");
+  PressureTargets targets;
+  targets.watched = {target("/p/a", QosClass::burstable), target("/p/b", QosClass::burstable)};
+  targets.refused = {{"/own", "it holds this agent"}};
+  for (int n = 0; n < 3; ++n) controller_->apply(pressure_of_files(), targets, now());
+  EXPECT_EQ(controller_->report().watched, 1U);
+  EXPECT_EQ(controller_->report().not_watched, 2U);
+  const std::string logged = end_log();
+  EXPECT_EQ(lines_with(logged, "cgroup=/own"), 1) << logged;
+  EXPECT_EQ(lines_with(logged, "cgroup=/p/b"), 1) << logged;
+  EXPECT_THAT(logged, HasSubstr("it holds this agent"));
+  EXPECT_THAT(logged, HasSubstr("/p/b/memory.events"));
+}
+
+TEST_F(ContainerPressureFiles, AContainerThatWasRemovedMeanwhileIsNoProblem) {
+  begin_log();
+  PressureTargets targets;
+  targets.watched = {target("/p/a", QosClass::burstable)};
+  std::filesystem::remove_all(files_ / "cgroup/p/a");
+  controller_->apply(pressure_of_files(), targets, now());
+  EXPECT_EQ(controller_->report().watched, 0U);
+  EXPECT_EQ(end_log(), "");
+}
+
 TEST_F(ContainerPressureFiles, OfAPodWithUnknownFactsTheLiftStays) {
   apply();
   press(10, {"/p/a"});
@@ -244,12 +327,7 @@ TEST_F(ContainerPressureFiles, ALiftOutlivesAnotherThreshold) {
 }
 
 TEST_F(ContainerPressureFiles, EvictionsFollowInTheOrderOfTheResponse) {
-  ContainerPressureConfig config = pressure_of_files();
-  config.rule.stages = {};
-  config.rule.stages.insert(PressureStage::evict);
-  config.rule.stages.insert(PressureStage::kill);
-  config.rule.grace = 5s;
-  config.rule.evict_time = 10s;
+  ContainerPressureConfig config = evicting_of_files();
   apply(config);
   press(4, {"/p/a", "/p/b"});
   EXPECT_THAT(controller_->evictions(), IsEmpty()) << "within the grace period";
@@ -272,6 +350,75 @@ TEST_F(ContainerPressureFiles, EvictionsFollowInTheOrderOfTheResponse) {
   apply(config);
   press(30, {"/p/a"});
   EXPECT_THAT(controller_->evictions(), IsEmpty()) << "it is only observed now";
+}
+
+// So systemd restarts a service in the cgroup of the one that was killed.
+TEST_F(ContainerPressureFiles, AfterAKillThePressureOfItsProcessesIsForgotten) {
+  apply(evicting_of_files());
+  press(20, {"/p/a", "/p/b"});
+  ASSERT_EQ(controller_->evictions().size(), 2U);
+  KillProgress kill{*tree_.id_at("/p/a"), "/p/a", KillState::terminating, now(), {}, {}};
+  controller_->note_evaluation({kill}, {}, now());
+  press(1, {"/p/a", "/p/b"});
+  EXPECT_EQ(controller_->evictions().size(), 2U) << "a grace: it may have to be killed";
+  kill.state = KillState::in_flight;
+  for (int n = 0; n < 5; ++n) {
+    controller_->note_evaluation({kill}, {}, now());
+    press(1, {"/p/a", "/p/b"});
+    ASSERT_EQ(controller_->evictions().size(), 1U);
+    EXPECT_EQ(controller_->evictions()[0].subject, "ns/pod/p/b");
+  }
+  press(4, {"/p/a", "/p/b"});
+  EXPECT_EQ(controller_->evictions().size(), 2U) << "under pressure for the grace period again";
+}
+
+TEST_F(ContainerPressureFiles, AKillOfThePodCountsForItsContainers) {
+  apply(evicting_of_files());
+  press(20, {"/p/a"});
+  ASSERT_EQ(controller_->evictions().size(), 1U);
+  controller_->note_evaluation({{*tree_.id_at("/p"), "/p", KillState::released, now(), {}, {}}}, {},
+                               now());
+  press(1, {"/p/a"});
+  EXPECT_THAT(controller_->evictions(), IsEmpty());
+}
+
+TEST_F(ContainerPressureFiles, APodThatIsRefusedIsRequestedLessOften) {
+  ContainerPressureConfig config = evicting_of_files();
+  config.rule.evict_time = 1h;
+  apply(config);
+  int requests = 0;
+  for (int second = 0; second < 200; ++second) {
+    press(1, {"/p/a"});
+    if (!controller_->has_new_evictions()) continue;
+    ++requests;
+    controller_->note_evaluation({}, {{"ns/pod/p/a", "not evicted: it is protected"}}, now());
+  }
+  EXPECT_THAT(requests, testing::AllOf(testing::Ge(8), testing::Le(12)));
+  EXPECT_EQ(controller_->report().pressed.at(0).result, "not evicted: it is protected");
+  config.rule.evict_time = 5s;
+  apply(config);
+  press(30, {"/p/a"});
+  ASSERT_EQ(controller_->evictions().size(), 1U);
+  EXPECT_EQ(controller_->evictions()[0].stage, PressureStage::kill) << "it begins anew";
+}
+
+// They are read at other times.
+TEST_F(ContainerPressureFiles, ARequestStaysUntilTheNextReadingOfItsContainer) {
+  apply(evicting_of_files());
+  press(20, {"/p/a"});
+  ASSERT_EQ(controller_->evictions().size(), 1U);
+  PressureTargets targets;
+  targets.watched = {target("/p/a", QosClass::burstable)};
+  targets.reserve = Bytes{};
+  controller_->apply(evicting_of_files(), targets, now());
+  targets.watched.push_back(target("/p/b", QosClass::best_effort));
+  controller_->apply(evicting_of_files(), targets, now() + 500ms);
+  static_cast<void>(controller_->advance(now() + 500ms));
+  EXPECT_FALSE(controller_->has_new_evictions());
+  ASSERT_EQ(controller_->evictions().size(), 1U);
+  EXPECT_EQ(controller_->evictions()[0].subject, "ns/pod/p/a");
+  press(1, {});
+  EXPECT_THAT(controller_->evictions(), IsEmpty());
 }
 
 // Another process, for example the kubelet, may set a value of its own meanwhile.

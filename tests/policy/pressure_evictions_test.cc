@@ -171,6 +171,39 @@ TEST(PressureEvictions, ProcessesAfterAKillAreNotKilledForThoseBefore) {
   EXPECT_EQ(victim_of(decide(observation)), "a");
 }
 
+std::vector<PressureRefusal> refusals(const Observation& observation,
+                                      const Config& config = enforcing()) {
+  return pressure_refusals(config, observation, decide(observation, config));
+}
+
+TEST(PressureEvictions, ARefusalHasItsReason) {
+  Observation observation = pressed_node({pressed("a"), pressed("b"), pressed("unlisted")});
+  observation.workloads->at(0).workload.protection = Protection::declared;
+  EXPECT_THAT(refusals(observation),
+              ElementsAre(PressureRefusal{"default/a/app", "not evicted: it is protected"},
+                          PressureRefusal{"default/unlisted/app",
+                                          "not evicted: it is no workload of the agent"}))
+      << "b is the victim";
+  Config config = enforcing();
+  config.kill_limit.node = 1;
+  observation = pressed_node({pressed("a")});
+  observation.kills = {{id_of("/kubepods/z"), "/kubepods/z", KillState::released, kPressedAt,
+                        Bytes{}, std::nullopt}};
+  EXPECT_THAT(refusals(observation, config),
+              ElementsAre(PressureRefusal{"default/a/app", "not evicted: killLimit is reached"}));
+}
+
+TEST(PressureEvictions, WhatMayStillBeEvictedIsNotRefused) {
+  Observation observation = pressed_node({pressed("a"), pressed("b")});
+  EXPECT_THAT(refusals(observation), testing::IsEmpty()) << "b waits for its turn";
+  observation.workloads->at(1).workload.protection = Protection::declared;
+  observation.at += 5s;
+  EXPECT_THAT(refusals(observation), testing::IsEmpty()) << "the readings are too old";
+  observation.at -= 5s;
+  observation.workloads.reset();
+  EXPECT_THAT(refusals(observation), testing::IsEmpty()) << "the workloads are unknown";
+}
+
 TEST(PressureEvictions, OnlyTheConfigurationInForceCounts) {
   const Observation observation = pressed_node({pressed("a")});
   Config config = enforcing();

@@ -6,73 +6,13 @@
 
 #include <algorithm>
 #include <mutex>
-#include <string_view>
 
 #include "actuators/event_wait.h"
 #include "base/blocked_signals.h"
 #include "base/start_thread.h"
 #include "kernel/scheduling.h"
-#include "policy/container_pressure.h"
-#include "policy/qos.h"
-#include "sources/container_reader.h"
 
 namespace forestall::agent {
-namespace {
-
-// Its name in the pod's specification; its id if the pod has none with this id.
-std::string name_of_container(const Pod& pod, std::string_view id) {
-  for (const auto* list : {&pod.containers, &pod.init_containers}) {
-    const auto found = std::ranges::find(*list, id, &PodContainer::id);
-    if (found != list->end()) return found->name;
-  }
-  return std::string(id);
-}
-
-void add_containers(const kernel::CgroupTree& tree, const PressurePod& pod,
-                    PressureTargets& targets) {
-  const auto opened = tree.open(pod.path);
-  const auto children = opened ? opened->children() : opened.error();
-  if (!children) {
-    if (!kernel::is_removed(children.error())) targets.unknown_pods.insert(pod.path);
-    return;
-  }
-  if (opened->id() != pod.cgroup) return;
-  const bool is_exempt = policy::is_exempt_from_pressure(*pod.pod);
-  for (const std::string& child : *children) {
-    std::string path = pod.path + "/" + child;
-    const auto cgroup = tree.id_at(path);
-    if (!cgroup) continue;
-    if (is_exempt) {
-      ++targets.exempt;
-      continue;
-    }
-    std::string subject = pod.pod->pod_namespace + "/" + pod.pod->name + "/" +
-                          name_of_container(*pod.pod, sources::container_id(child));
-    targets.watched.push_back({std::move(subject), std::move(path), *cgroup, pod.path, pod.cgroup,
-                               policy::qos_class(*pod.pod), pod.pod->priority});
-  }
-}
-
-}  // namespace
-
-PressureTargets find_pressure_targets(const kernel::CgroupTree& tree,
-                                      const ContainerPressureFacts& facts) {
-  PressureTargets targets;
-  targets.reserve = facts.reserve;
-  for (const PressurePod& pod : facts.pods) {
-    if (pod.pod) {
-      add_containers(tree, pod, targets);
-    } else {
-      targets.unknown_pods.insert(pod.path);
-    }
-  }
-  for (const std::string& path : facts.config.cgroups) {
-    const auto cgroup = tree.id_at(path);
-    if (cgroup)
-      targets.watched.push_back({path, path, *cgroup, path, *cgroup, std::nullopt, std::nullopt});
-  }
-  return targets;
-}
 
 Result<std::unique_ptr<ContainerPressureThread>> ContainerPressureThread::create(
     const kernel::CgroupTree& tree, const kernel::SettingRecords& records, exports::Log& log) {
@@ -129,10 +69,10 @@ void ContainerPressureThread::publish(std::shared_ptr<const ContainerPressureRep
   report_.swap(report);
 }
 
-// Containers that are read at other times do not remove each other's: what is not taken becomes too
-// old for the policy.
+// Those of containers that are read at other times stay; what is not taken becomes too old for the
+// policy.
 void ContainerPressureThread::publish_evictions() {
-  if (controller_->evictions().empty()) return;
+  if (!controller_->has_new_evictions()) return;
   std::vector<PressedContainer> evictions = controller_->evictions();
   {
     const std::lock_guard lock(mutex_);
@@ -148,6 +88,30 @@ std::vector<PressedContainer> ContainerPressureThread::take_evictions() {
   return std::exchange(evictions_, {});
 }
 
+void ContainerPressureThread::note_evaluation(const std::vector<KillProgress>& kills,
+                                              std::vector<policy::PressureRefusal> refusals) {
+  if (!thread_.joinable()) return;
+  const bool is_same =
+      std::ranges::equal(kills, kills_, [](const KillProgress& a, const KillProgress& b) {
+        return a.cgroup == b.cgroup && a.started == b.started && a.state == b.state;
+      });
+  if (is_same && refusals.empty()) return;
+  kills_ = kills;
+  auto next =
+      std::make_unique<const PressureFeedback>(PressureFeedback{kills, std::move(refusals)});
+  {
+    const std::lock_guard lock(mutex_);
+    evaluation_.swap(next);
+  }
+  ::eventfd_write(changed_.get(), 1);
+}
+
+std::unique_ptr<const ContainerPressureThread::PressureFeedback>
+ContainerPressureThread::take_evaluation() {
+  const std::lock_guard lock(mutex_);
+  return std::move(evaluation_);
+}
+
 void ContainerPressureThread::carry_out(const ContainerPressureFacts& facts) {
   if (!facts.config.is_on()) {
     controller_.reset();
@@ -160,7 +124,8 @@ void ContainerPressureThread::carry_out(const ContainerPressureFacts& facts) {
     none.problem = std::move(problem);
     return publish(std::make_shared<const ContainerPressureReport>(std::move(none)));
   }
-  controller_->apply(facts.config, find_pressure_targets(tree_, facts), SystemClock().now());
+  controller_->apply(facts.config, find_pressure_targets(tree_, facts, self_.paths(tree_)),
+                     SystemClock().now());
   publish(std::make_shared<const ContainerPressureReport>(controller_->report()));
 }
 
@@ -183,12 +148,22 @@ void ContainerPressureThread::wait() {
   ::eventfd_read(changed_.get(), &ignored);
 }
 
+// Whether the report has changed.
+bool ContainerPressureThread::advance(const PressureFeedback* evaluation) {
+  const MonotonicTime now = SystemClock().now();
+  if (evaluation != nullptr) {
+    controller_->note_evaluation(evaluation->kills, evaluation->refusals, now);
+  }
+  return controller_->advance(now) || evaluation != nullptr;
+}
+
 void ContainerPressureThread::serve() {
   pthread_setname_np(pthread_self(), "forestall-press");
   kernel::use_ordinary_priority();
   while (!has_to_stop()) {
     if (const auto facts = take_facts()) carry_out(*facts);
-    if (controller_ && controller_->advance(SystemClock().now())) {
+    const auto evaluation = take_evaluation();
+    if (controller_ && advance(evaluation.get())) {
       publish(std::make_shared<const ContainerPressureReport>(controller_->report()));
       publish_evictions();
     }

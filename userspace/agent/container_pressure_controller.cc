@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "actuators/reclaim_write.h"
+#include "base/parse.h"
 #include "exports/amount_text.h"
 #include "exports/log_line.h"
 #include "kernel/amount_setting.h"
@@ -68,6 +69,12 @@ Result<actuators::ReclaimWrite> reclaim_from(const kernel::CgroupTree& tree,
   return actuators::write_reclaim(cgroup, amount);
 }
 
+// REQUIRES: last.worst.
+policy::PressureOrder order_of(const PressureTarget& target,
+                               const policy::ContainerPressureStep& last) {
+  return {target.qos, target.priority, last.worst->ratio(), target.path};
+}
+
 std::size_t place_of(PressureStage stage) {
   return static_cast<std::size_t>(stage) - 1;
 }
@@ -95,6 +102,8 @@ void ContainerPressureController::apply(const ContainerPressureConfig& config,
     return targets.unknown_pods.contains(each.second.target.share);
   }));
   choose_fairly(targets.watched, watched_max() - std::min(stay, watched_max()));
+  std::map<std::string, std::string> unwatched = std::move(targets.refused);
+  const std::size_t refused = unwatched.size();
   std::set<CgroupId> kept;
   for (const PressureTarget& each : targets.watched) kept.insert(each.cgroup);
   for (auto each = watched_.begin(); each != watched_.end();) {
@@ -113,36 +122,59 @@ void ContainerPressureController::apply(const ContainerPressureConfig& config,
     each = watched_.erase(each);
   }
   if (!leaving_.empty()) next_leaving_ = now + kReadEvery;
-  for (PressureTarget& each : targets.watched) watch(std::move(each), now);
+  for (const PressureTarget& each : targets.watched) {
+    const auto done = watch(each, now);
+    // It may have been removed since it was found.
+    const auto present = tree_.id_at(each.path);
+    if (!done && present && *present == each.cgroup) {
+      unwatched.emplace(each.path, done.error().text());
+    }
+  }
   const auto watched =
       std::ranges::count_if(kept, [&](CgroupId each) { return watched_.contains(each); });
-  counts_.not_watched = wanted - static_cast<std::size_t>(watched);
+  counts_.not_watched = refused + wanted - static_cast<std::size_t>(watched);
+  log_unwatched(std::move(unwatched));
 }
 
-void ContainerPressureController::watch(PressureTarget target, MonotonicTime now) {
+void ContainerPressureController::log_unwatched(std::map<std::string, std::string> unwatched) {
+  for (const auto& [path, why] : unwatched) {
+    const auto before = unwatched_.find(path);
+    if (before != unwatched_.end() && before->second == why) continue;
+    exports::LogLine line("container-pressure-not-watched");
+    log_.write(exports::LogLevel::warning, line.field("cgroup", path).field("problem", why));
+  }
+  unwatched_ = std::move(unwatched);
+}
+
+Result<void> ContainerPressureController::watch(PressureTarget target, MonotonicTime now) {
   const CgroupId cgroup = target.cgroup;
   if (const auto found = watched_.find(cgroup); found != watched_.end()) {
     Watched& watched = found->second;
     watched.target = std::move(target);
     // Its files were gone, as if it was removed: its memory controller was off.
     const bool is_lost = !watched.next_reading && !watched.armed;
-    if (is_lost && !watch_anew(watched, now)) watched_.erase(found);
-    return;
+    auto done = is_lost ? watch_anew(watched, now) : Result<void>();
+    if (!done) watched_.erase(found);
+    return done;
   }
   Watched& watched = watched_.emplace(cgroup, Watched{std::move(target)}).first->second;
-  if (!watch_anew(watched, now)) watched_.erase(cgroup);
+  auto done = watch_anew(watched, now);
+  if (!done) watched_.erase(cgroup);
+  return done;
 }
 
-bool ContainerPressureController::watch_anew(Watched& watched, MonotonicTime now) {
+Result<void> ContainerPressureController::watch_anew(Watched& watched, MonotonicTime now) {
   const PressureTarget& target = watched.target;
   const auto& psi = config_.rule.thresholds[static_cast<std::size_t>(PressureSignal::psi)];
   reader_->forget(target.cgroup);
-  if (!reader_->watch(target.cgroup, target.path, psi)) return false;
+  TRY(reader_->watch(target.cgroup, target.path, psi));
   watched.state = {};
   watched.armed.reset();
   watched.last = {};
+  watched.request.reset();
+  end_pause(watched);
   watched.next_reading = now;
-  return true;
+  return {};
 }
 
 bool ContainerPressureController::advance(MonotonicTime now) {
@@ -156,12 +188,11 @@ bool ContainerPressureController::advance(MonotonicTime now) {
   }
   Wanted wanted;
   const bool changed = take_readings(now, wanted);
-  evictions_.clear();
   if (config_.enforces) {
     for (Watched* each : wanted[place_of(PressureStage::lift)]) lift(*each);
     queue_reclaims(wanted[place_of(PressureStage::reclaim)]);
-    note_evictions(wanted, now);
   }
+  request_evictions(wanted, now);
   go_on_leaving(now);
   const bool reclaimed = reclaim_next(now);
   for (auto& [cgroup, each] : watched_) {
@@ -180,11 +211,8 @@ bool ContainerPressureController::take_readings(MonotonicTime now, Wanted& wante
     if (action != PressureStage::none) wanted[place_of(action)].push_back(&each);
   }
   for (auto& stage : wanted) {
-    std::ranges::sort(stage, std::less(), [](const Watched* each) {
-      const PressureTarget& target = each->target;
-      return policy::PressureOrder{target.qos, target.priority, each->last.worst->ratio(),
-                                   target.path};
-    });
+    std::ranges::sort(stage, std::less(),
+                      [](const Watched* each) { return order_of(each->target, each->last); });
   }
   return changed;
 }
@@ -231,6 +259,7 @@ policy::PressureScene ContainerPressureController::scene_of(Watched& watched) {
 bool ContainerPressureController::take_reading(Watched& watched, MonotonicTime now) {
   const auto reading = reader_->read(watched.target.cgroup, now);
   watched.is_unread = !reading;
+  watched.request.reset();
   if (!reading && kernel::is_removed(reading.error())) {
     watched.next_reading.reset();  // the next targets do not have it
     watched.last = {};
@@ -248,6 +277,7 @@ bool ContainerPressureController::take_reading(Watched& watched, MonotonicTime n
   if (!is_pressed && reading) {
     watched.result.clear();
     watched.is_taken = false;
+    end_pause(watched);
     if (policy::is_idle(config_.rule, watched.state, scene)) wait_for_event(watched, now);
   }
   return was_pressed || is_pressed || watched.last.restore;
@@ -256,21 +286,82 @@ bool ContainerPressureController::take_reading(Watched& watched, MonotonicTime n
 void ContainerPressureController::note_stage(Watched& watched, PressureStage before) {
   const PressureStage stage = watched.state.stage;
   if (stage <= before) return;
+  end_pause(watched);
   watched.result = config_.enforces ? "" : kObserved;
   ++counts_.begun[place_of(stage)];
   watched.has_news = true;
 }
 
-void ContainerPressureController::note_evictions(const Wanted& wanted, MonotonicTime now) {
+// Those of containers that were read at other times stay until their next readings.
+void ContainerPressureController::request_evictions(const Wanted& wanted, MonotonicTime now) {
+  has_new_evictions_ = false;
   for (const PressureStage stage : {PressureStage::kill, PressureStage::evict}) {
-    for (Watched* each : wanted[place_of(stage)]) {
-      const policy::PressureExcess& worst = *each->last.worst;
-      each->result =
-          stage == PressureStage::kill ? "a kill is requested" : "an eviction is requested";
-      evictions_.push_back({each->target.subject, each->target.workload, stage, worst.signal,
-                            worst.value, worst.threshold, each->state.over_for, now});
-    }
+    if (!config_.enforces) continue;
+    for (Watched* each : wanted[place_of(stage)]) request_eviction(*each, now);
   }
+  std::vector<const Watched*> all;
+  for (const auto& [cgroup, each] : watched_) {
+    if (each.request) all.push_back(&each);
+  }
+  std::ranges::sort(all, [](const Watched* a, const Watched* b) {
+    if (a->request->stage != b->request->stage) return a->request->stage > b->request->stage;
+    return order_of(a->target, a->last) < order_of(b->target, b->last);
+  });
+  evictions_.clear();
+  for (const Watched* each : all) evictions_.push_back(*each->request);
+}
+
+void ContainerPressureController::request_eviction(Watched& watched, MonotonicTime now) {
+  if (watched.next_request && now < *watched.next_request) return;
+  const policy::PressureExcess& worst = *watched.last.worst;
+  const PressureStage stage = watched.state.stage;
+  if (watched.request_pause == Duration{0}) {
+    watched.result =
+        stage == PressureStage::kill ? "a kill is requested" : "an eviction is requested";
+  }
+  watched.request = {
+      watched.target.subject, watched.target.workload, stage, worst.signal, worst.value,
+      worst.threshold,        watched.state.over_for,  now};
+  has_new_evictions_ = true;
+}
+
+void ContainerPressureController::end_pause(Watched& watched) {
+  watched.request_pause = {};
+  watched.next_request.reset();
+}
+
+void ContainerPressureController::note_evaluation(
+    const std::vector<KillProgress>& kills, const std::vector<policy::PressureRefusal>& refusals,
+    MonotonicTime now) {
+  for (auto& [cgroup, watched] : watched_) {
+    const KillProgress* last = nullptr;
+    for (const KillProgress& kill : kills) {
+      const bool is_newer = last == nullptr || kill.started >= last->started;
+      if (is_newer && path_is_within(watched.target.path, kill.path)) last = &kill;
+    }
+    if (last != nullptr) note_kill(watched, *last);
+    const auto refused =
+        std::ranges::find(refusals, watched.target.subject, &policy::PressureRefusal::subject);
+    if (refused == refusals.end() || watched.state.stage < PressureStage::evict) continue;
+    watched.has_news = watched.has_news || watched.request_pause == Duration{0};
+    watched.request_pause = std::clamp(2 * watched.request_pause, 2 * kReadEvery, kRequestPauseMax);
+    watched.next_request = now + watched.request_pause;
+    watched.request.reset();
+    watched.result = refused->result;
+  }
+}
+
+// After a kill, and once more when its processes are gone. A grace ends nothing yet.
+void ContainerPressureController::note_kill(Watched& watched, const KillProgress& kill) {
+  const auto noted = std::pair(kill.started, kill.state);
+  if (kill.state == KillState::failed || watched.last_kill == noted) return;
+  watched.last_kill = noted;
+  end_pause(watched);
+  if (kill.state == KillState::terminating) return;
+  watched.state = {};
+  watched.last = {};
+  watched.request.reset();
+  watched.result.clear();
 }
 
 // A lift that fails is tried again at each reading of the stage, and logged once.

@@ -22,43 +22,27 @@
 
 #include "actuators/memory_high_lifter.h"
 #include "agent/lift_headroom.h"
+#include "agent/pressure_targets.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "exports/log.h"
 #include "kernel/cgroup_tree.h"
 #include "kernel/setting_records.h"
 #include "model/container_pressure.h"
-#include "model/pod.h"
+#include "model/kill.h"
 #include "policy/container_pressure.h"
+#include "policy/pressure_evictions.h"
 #include "sources/container_pressure_reader.h"
 
 namespace forestall::agent {
-
-// A cgroup that may be acted on.
-struct PressureTarget {
-  std::string subject;
-  std::string path;
-  CgroupId cgroup;
-  std::string share;            // path of the pod's cgroup
-  CgroupId workload;            // the pod's cgroup
-  std::optional<QosClass> qos;  // nothing: the configuration names it
-  std::optional<std::int32_t> priority;
-};
-
-struct PressureTargets {
-  std::vector<PressureTarget> watched;
-  // Paths of pods whose facts are unknown: what is watched of them stays watched.
-  std::set<std::string> unknown_pods;
-  std::uint64_t exempt = 0;
-  // What a lift leaves to the node. Nothing: unknown, and the node is neither short nor calm.
-  std::optional<Bytes> reserve;
-};
 
 // Thread rule: one thread at a time. The destructor takes back every lift.
 class ContainerPressureController {
  public:
   // Between two readings of a container with events.
   static constexpr Duration kReadEvery = std::chrono::seconds(1);
+  // Between two requests to evict a pod that is refused: each doubles it.
+  static constexpr Duration kRequestPauseMax = std::chrono::seconds(30);
   static constexpr std::size_t kWatchedMax = 512;
 
   // REQUIRES: cgroup v2. The references outlive it. wait() also ends when one of `others` is
@@ -68,7 +52,7 @@ class ContainerPressureController {
       const std::vector<int>& others, const std::string& proc = "/proc");
 
   // From now on exactly these are watched. Lifts of others are taken back, and all of them if the
-  // configuration does not lift.
+  // configuration does not lift. Why one cannot be watched is logged once.
   void apply(const ContainerPressureConfig& config, PressureTargets targets, MonotonicTime now);
   // What is due; at most one write to memory.reclaim. Whether the report has changed.
   bool advance(MonotonicTime now);
@@ -76,8 +60,15 @@ class ContainerPressureController {
   void wait(std::optional<MonotonicTime> due);
   [[nodiscard]] std::optional<MonotonicTime> next_due() const;
   [[nodiscard]] ContainerPressureReport report();
-  // Containers of the last advance() whose pods are to be evicted, in the order of the response.
+  // Of the last evaluation. The processes after a kill are not those that were under pressure: what
+  // is in a killed cgroup begins anew. Pods that are refused are requested less often.
+  void note_evaluation(const std::vector<KillProgress>& kills,
+                       const std::vector<policy::PressureRefusal>& refusals, MonotonicTime now);
+  // Containers whose last reading demands that their pods are evicted, in the order of the
+  // response.
   [[nodiscard]] const std::vector<PressedContainer>& evictions() const { return evictions_; }
+  // Whether the last advance() has added some.
+  [[nodiscard]] bool has_new_evictions() const { return has_new_evictions_; }
 
  private:
   struct Watched {
@@ -95,7 +86,11 @@ class ContainerPressureController {
     // Another process has written its memory.high during the lift. It stays until the pressure
     // ends.
     bool is_taken = false;
-    bool has_news = false;  // to be logged
+    bool has_news = false;                         // to be logged
+    std::optional<PressedContainer> request = {};  // to evict its pod, of the last reading
+    Duration request_pause{0};                     // above 0: it was refused
+    std::optional<MonotonicTime> next_request = {};
+    std::optional<std::pair<MonotonicTime, KillState>> last_kill = {};  // that is noted
   };
   // What is to be done after one round of readings, in the order of the response.
   using Wanted = std::array<std::vector<Watched*>, kPressureStages.size()>;
@@ -108,15 +103,19 @@ class ContainerPressureController {
         reader_(std::move(reader)),
         headroom_(std::move(headroom)),
         lifter_(tree, records) {}
-  void watch(PressureTarget target, MonotonicTime now);
-  [[nodiscard]] bool watch_anew(Watched& watched, MonotonicTime now);
+  [[nodiscard]] Result<void> watch(PressureTarget target, MonotonicTime now);
+  [[nodiscard]] Result<void> watch_anew(Watched& watched, MonotonicTime now);
+  void log_unwatched(std::map<std::string, std::string> unwatched);
   void begin(Watched& watched, MonotonicTime now);
   void wait_for_event(Watched& watched, MonotonicTime now);
   [[nodiscard]] policy::PressureScene scene_of(Watched& watched);
   [[nodiscard]] bool take_reading(Watched& watched, MonotonicTime now);
   [[nodiscard]] bool take_readings(MonotonicTime now, Wanted& wanted);
   void note_stage(Watched& watched, PressureStage before);
-  void note_evictions(const Wanted& wanted, MonotonicTime now);
+  void request_evictions(const Wanted& wanted, MonotonicTime now);
+  void request_eviction(Watched& watched, MonotonicTime now);
+  static void note_kill(Watched& watched, const KillProgress& kill);
+  static void end_pause(Watched& watched);
   void lift(Watched& watched);
   [[nodiscard]] Result<Bytes> lift_fully(const PressureTarget& target);
   void take_back(Watched& watched);
@@ -134,12 +133,14 @@ class ContainerPressureController {
   ContainerPressureConfig config_;
   std::optional<Bytes> reserve_;
   std::map<CgroupId, Watched> watched_;
+  std::map<std::string, std::string> unwatched_;  // path, and why; logged
   std::map<CgroupId, Watched> leaving_;  // not watched any more, and their lift is being taken back
   std::optional<MonotonicTime> next_leaving_;
   std::vector<CgroupId> woken_;
   std::deque<CgroupId> reclaims_;
   MonotonicTime next_reclaim_;
   std::vector<PressedContainer> evictions_;
+  bool has_new_evictions_ = false;
   std::optional<bool> node_short_;  // of this advance()
   ContainerPressureReport counts_;
 };

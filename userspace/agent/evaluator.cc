@@ -8,6 +8,7 @@
 #include "model/unit_restart.h"
 #include "policy/conditions.h"
 #include "policy/damage_limit.h"
+#include "policy/pressure_evictions.h"
 
 namespace forestall::agent {
 namespace {
@@ -119,6 +120,8 @@ void Evaluator::evaluate_everything(const Wake& wake, MonotonicTime began, Recor
     answer = decide(began, observation);
   }
   record.stages.observed = parts_.clock.now();
+  parts_.pressure.note_evaluation(
+      observation.kills, policy::pressure_refusals(parts_.config, observation, answer.decision));
   before_ = std::exchange(state_, std::move(answer.state));
   parts_.reclaim.observed();
   record.decision = std::move(answer.decision);

@@ -307,7 +307,8 @@ void print_container_pressure(const v1::AgentStatus& status) {
   if (more > 0) fmt::print("  and {} more\n", more);
   fmt::print("  {} containers are watched, {} are exempt\n", all.watched(), all.exempt());
   if (all.not_watched() > 0) {
-    fmt::print("  {} are beyond the limit, or cannot be read\n", all.not_watched());
+    fmt::print("  {} are not watched: beyond the limit, or for a reason in the log\n",
+               all.not_watched());
   }
   if (all.unread() > 0) {
     fmt::print("  {} cannot be read now: their pressure is unknown\n", all.unread());

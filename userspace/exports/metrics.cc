@@ -282,7 +282,7 @@ void add_container_pressure(const ContainerPressureReport& report, std::vector<M
   add("forestall_container_pressure_watched", "Containers whose memory pressure is watched.",
       MetricType::Gauge, static_cast<double>(report.watched));
   add("forestall_container_pressure_not_watched",
-      "Containers beyond the limit of watched ones, or unreadable.", MetricType::Gauge,
+      "Containers beyond the limit of watched ones, unreadable, or refused.", MetricType::Gauge,
       static_cast<double>(report.not_watched));
   add("forestall_container_pressure_unread",
       "Watched containers whose last reading failed: their pressure is unknown.", MetricType::Gauge,

@@ -124,6 +124,26 @@ void inspect(Decision& decision) {
   decision.damage.reset();
 }
 
+std::string refusal_text(Exclusion exclusion) {
+  switch (exclusion) {
+    case Exclusion::none: return {};
+    case Exclusion::is_protected: return "not evicted: it is protected";
+    case Exclusion::kill_in_flight: return "it is being evicted";
+    case Exclusion::kill_failed: return "not evicted: a kill of it failed";
+    case Exclusion::empty: return "not evicted: it has no process";
+    case Exclusion::unkillable: return "not evicted: the kernel cannot kill it";
+  }
+  return {};
+}
+
+// What was requested under a former configuration is not in force.
+bool is_requested(const Config& config, const Observation& observation,
+                  const PressedContainer& each) {
+  const ContainerPressureConfig& pressure = config.container_pressure;
+  return pressure.enforces && pressure.rule.stages.contains(each.stage) &&
+         observation.at - each.at <= kPressureGapMax;
+}
+
 class PressurePass {
  public:
   PressurePass(const Config& config, const Observation& observation)
@@ -145,6 +165,18 @@ class PressurePass {
     if (rate_.is_reached(workload_class_at(sample->workload.path))) return false;
     eviction_ = eviction_for(config_, pressed, sample->workload, considered_.size() - 1);
     return true;
+  }
+
+  // Empty: it may be evicted, or its processes are not those under pressure any more.
+  [[nodiscard]] std::string refusal(const PressedContainer& pressed) const {
+    const WorkloadSample* sample = workload_of(pressed, workloads_);
+    if (sample == nullptr) return "not evicted: it is no workload of the agent";
+    if (was_killed_since(pressed, observation_)) return {};
+    const bool kills = pressed.stage == PressureStage::kill;
+    const Exclusion exclusion = (kills ? killing_ : terminating_).of(*sample);
+    if (exclusion != Exclusion::none) return refusal_text(exclusion);
+    const bool is_limited = rate_.is_reached(workload_class_at(sample->workload.path));
+    return is_limited ? "not evicted: killLimit is reached" : "";
   }
 
   void put(Decision& decision) {
@@ -170,11 +202,8 @@ class PressurePass {
 }  // namespace
 
 void evict_for_pressure(const Config& config, const Observation& observation, Decision& decision) {
-  const ContainerPressureConfig& pressure = config.container_pressure;
-  // What was requested under a former configuration is not in force.
   const auto counts = [&](const PressedContainer& each) {
-    return pressure.enforces && pressure.rule.stages.contains(each.stage) &&
-           observation.at - each.at <= kPressureGapMax;
+    return is_requested(config, observation, each);
   };
   if (is_for_thresholds(decision) || std::ranges::none_of(observation.pressed, counts)) return;
   if (!observation.workloads) return inspect(decision);
@@ -182,6 +211,21 @@ void evict_for_pressure(const Config& config, const Observation& observation, De
   for (const PressedContainer& each : observation.pressed) {
     if (counts(each) && pass.consider(each)) return pass.put(decision);
   }
+}
+
+std::vector<PressureRefusal> pressure_refusals(const Config& config, const Observation& observation,
+                                               const Decision& decision) {
+  std::vector<PressureRefusal> refusals;
+  if (observation.pressed.empty() || !observation.workloads || is_for_thresholds(decision)) {
+    return refusals;
+  }
+  const PressurePass pass(config, observation);
+  for (const PressedContainer& each : observation.pressed) {
+    if (!is_requested(config, observation, each)) continue;
+    std::string result = pass.refusal(each);
+    if (!result.empty()) refusals.push_back({each.subject, std::move(result)});
+  }
+  return refusals;
 }
 
 }  // namespace forestall::policy

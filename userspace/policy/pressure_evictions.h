@@ -10,6 +10,9 @@
 // its pressure began: the processes that are there now may be calm.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "model/config.h"
 #include "model/decision.h"
 #include "model/observation.h"
@@ -19,5 +22,19 @@ namespace forestall::policy {
 // Changes the decision to a kill, or to `inspect` if the workloads are needed; else not at all.
 // REQUIRES: it is neither.
 void evict_for_pressure(const Config& config, const Observation& observation, Decision& decision);
+
+// A container whose pod cannot be evicted for now.
+struct PressureRefusal {
+  std::string subject;
+  std::string result;  // why, for a person
+
+  friend bool operator==(const PressureRefusal&, const PressureRefusal&) = default;
+};
+
+// Of `observation.pressed`. Those that only wait, for a threshold or for the victim of `decision`,
+// are not among them. None without workloads.
+[[nodiscard]] std::vector<PressureRefusal> pressure_refusals(const Config& config,
+                                                             const Observation& observation,
+                                                             const Decision& decision);
 
 }  // namespace forestall::policy

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 
@@ -89,6 +90,31 @@ TEST_F(RuleGateReaderTest, WhatIsGoneHasNoPressureAndWhatCannotBeReadIsUnknown) 
   RuleGateReader fresh(tree_, files_ / "proc");
   files_.write("proc/pressure/memory", full_pressure("0.00"));
   EXPECT_EQ(fresh.highest(gate_of({"/a"})), std::nullopt);
+}
+
+// Plain files: one that is held keeps its text when another one takes its place.
+TEST_F(RuleGateReaderTest, HoldsNoMoreFilesThanItMay) {
+  set_pressure("/a", "1.00");
+  set_pressure("/a/x", "2.00");
+  RuleGateReader reader(tree_, files_ / "proc", 1);
+  EXPECT_EQ(reader.highest(gate_of({"/a", "/a/x"})), 2);
+  for (const char* path : {"/a", "/a/x"}) {
+    std::filesystem::remove(files_ / ("cgroup" + std::string(path) + "/memory.pressure"));
+    set_pressure(path, "3.00");
+  }
+  EXPECT_EQ(reader.highest(gate_of({"/a"})), 1) << "held";
+  EXPECT_EQ(reader.highest(gate_of({"/a/x"})), 3) << "opened again";
+}
+
+TEST(RuleGateFiles, LeaveMostOfTheLimitOfOpenFilesToWorkloads) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit low = before;
+  low.rlim_cur = 256;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  EXPECT_EQ(RuleGateReader::held_max(), 32U);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_LE(RuleGateReader::held_max(), RuleGateReader::kHeldMax);
 }
 
 // cgroup.pressure of 0 removes the file; with 1 the averages of before are back.

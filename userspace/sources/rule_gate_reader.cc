@@ -2,6 +2,7 @@
 #include "sources/rule_gate_reader.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,6 +36,12 @@ const char* resource_name(PressureResource resource) {
 }
 
 }  // namespace
+
+std::size_t RuleGateReader::held_max() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur / 8, kHeldMax));
+}
 
 std::optional<double> RuleGateReader::highest(const rulesets::PressureGate& gate) {
   double highest = 0;
@@ -76,7 +83,7 @@ Result<bool> RuleGateReader::read(const Key& key, std::string_view& text) {
   if (!read && has_never_pressure(key)) return false;
   if (!read) return read.error();
   text = *read;
-  if (held_.size() < kHeldMax) held_.emplace(key, std::move(opened).value());
+  if (held_.size() < held_max_) held_.emplace(key, std::move(opened).value());
   return true;
 }
 

@@ -20,12 +20,17 @@ namespace forestall::sources {
 // Thread rule: one thread at a time.
 class RuleGateReader {
  public:
-  // Further files are opened for each reading.
   static constexpr std::size_t kHeldMax = 1024;
 
-  // `tree` outlives the reader. `proc` is where procfs is.
-  RuleGateReader(const kernel::CgroupTree& tree, std::string proc)
-      : tree_(tree), proc_(std::move(proc)) {}
+  // Files to hold: an eighth of the limit of open files, at most kHeldMax. Workloads have half of
+  // the descriptors, watched cgroups a quarter.
+  [[nodiscard]] static std::size_t held_max();
+
+  // `tree` outlives the reader. `proc` is where procfs is. Files beyond `held_max` are opened for
+  // each reading.
+  RuleGateReader(const kernel::CgroupTree& tree, std::string proc,
+                 std::size_t held_max = RuleGateReader::held_max())
+      : tree_(tree), proc_(std::move(proc)), held_max_(held_max) {}
 
   // The highest average of its cgroups; 0 if all of them are gone, or this host has none. Nothing:
   // a cgroup that exists has none now, or it cannot be read.
@@ -44,6 +49,7 @@ class RuleGateReader {
 
   const kernel::CgroupTree& tree_;
   const std::string proc_;
+  const std::size_t held_max_;
   std::map<Key, kernel::HeldFile> held_;
   std::string buffer_;
 };

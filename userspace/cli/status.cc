@@ -16,8 +16,10 @@
 #include "cli/agent_status.h"
 #include "cli/bpf_counter_text.h"
 #include "cli/commands.h"
+#include "cli/container_pressure_status.h"
 #include "cli/exit_code.h"
 #include "cli/managed_status.h"
+#include "cli/shortened.h"
 #include "forestall/v1/status.pb.h"
 #include "messages/json.h"
 #include "model/signal.h"
@@ -43,12 +45,6 @@ std::string amount(const v1::Evidence& evidence, std::int64_t count) {
   const auto signal = parse_signal(evidence.threshold().signal());
   return signal && unit_of(*signal) != Unit::bytes ? fmt::format("{}", count)
                                                    : tables::human(Bytes{count});
-}
-
-// Paths differ at their end.
-std::string shortened(const std::string& text, std::size_t width) {
-  const std::string safe = printable(text);
-  return safe.size() <= width ? safe : "..." + safe.substr(safe.size() + 3 - width);
 }
 
 // What annotations forestall.dev/... of pods do.
@@ -282,42 +278,6 @@ void print_reclaimed(const v1::AgentStatus& status) {
 
 constexpr int kQosRowsMax = 20;
 
-std::string value_of_pressure(bool known, double value, const char* unit) {
-  return known ? fmt::format("{:.1f}{}", value, unit) : "unknown";
-}
-
-void print_container_pressure(const v1::AgentStatus& status) {
-  if (!status.has_container_pressure()) return;
-  const v1::ContainerPressureStatus& all = status.container_pressure();
-  fmt::print("\nPressure of containers ({})\n", all.mode());
-  if (!all.problem().empty()) fmt::print("  not watched: {}\n", printable(all.problem()));
-  tables::Table table({"for", "cause", "stage", "high/s", "max/s", "PSI", "since", "result"});
-  int rows = 0;
-  for (const v1::PressedCgroup& each : all.pressed()) {
-    if (rows++ >= kQosRowsMax) continue;
-    table.add({shortened(each.subject(), 40), each.cause(), each.stage(),
-               value_of_pressure(each.has_high_events(), each.high_events(), ""),
-               value_of_pressure(each.has_max_events(), each.max_events(), ""),
-               value_of_pressure(each.has_psi(), each.psi(), " %"),
-               brief(std::chrono::nanoseconds(each.pressed_ns())), printable(each.result())});
-  }
-  if (rows > 0) table.print();
-  const std::uint64_t more =
-      all.pressed_left_out() + static_cast<std::uint64_t>(std::max(rows - kQosRowsMax, 0));
-  if (more > 0) fmt::print("  and {} more\n", more);
-  fmt::print("  {} containers are watched, {} are exempt\n", all.watched(), all.exempt());
-  if (all.not_watched() > 0) {
-    fmt::print("  {} are not watched: beyond the limit, or for a reason in the log\n",
-               all.not_watched());
-  }
-  if (all.unread() > 0) {
-    fmt::print("  {} cannot be read now: their pressure is unknown\n", all.unread());
-  }
-  if (all.unknown_pods() > 0) {
-    fmt::print("  {} pods are not watched: their facts are unknown\n", all.unknown_pods());
-  }
-}
-
 void print_memory_qos(const v1::AgentStatus& status) {
   if (!status.has_memory_qos()) return;
   const v1::MemoryQosStatus& qos = status.memory_qos();
@@ -451,7 +411,9 @@ int run_status(const Options& options) {
   print_rulesets(*status);
   print_reclaimed(*status);
   print_memory_qos(*status);
-  print_container_pressure(*status);
+  if (status->has_container_pressure()) {
+    fmt::print("\n{}", container_pressure_text(status->container_pressure()));
+  }
   print_decisions(*status);
   print_stages(*status);
   print_loop(*status);

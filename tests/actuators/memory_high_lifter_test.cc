@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "support/temp_tree.h"
 
@@ -59,6 +60,23 @@ TEST_F(MemoryHighLifterFiles, RestoresAtItsEnd) {
   lifter_.reset();
   EXPECT_EQ(high(), kSetByKubelet);
   EXPECT_FALSE(is_recorded());
+}
+
+TEST_F(MemoryHighLifterFiles, ReportsWhatItRestores) {
+  std::vector<std::string> restored;
+  const auto note = [&](CgroupId, const std::string& path, const Result<void>& done) {
+    EXPECT_TRUE(done);
+    restored.push_back(path);
+  };
+  ASSERT_TRUE(lifter_->lift("/a", id(), kLiftedTo));
+  lifter_->restore_all(note);
+  EXPECT_EQ(high(), kSetByKubelet);
+  EXPECT_EQ(restored, std::vector<std::string>{"/a"});
+  ASSERT_TRUE(lifter_->lift("/a", id(), kLiftedTo));
+  set(Bytes{50'003'968});
+  lifter_->restore_all(note);
+  EXPECT_EQ(high(), Bytes{50'003'968});
+  EXPECT_EQ(restored.size(), 1U) << "it is of another process";
 }
 
 TEST_F(MemoryHighLifterFiles, AValueOfAnotherProcessStays) {

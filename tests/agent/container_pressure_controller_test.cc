@@ -463,6 +463,31 @@ TEST_F(ContainerPressureFiles, ALiftEndsWithItsConfigurationAndWithItsTarget) {
   EXPECT_EQ(high("/p/b"), kPodHigh);
 }
 
+TEST_F(ContainerPressureFiles, EachLiftThatEndsIsLogged) {
+  begin_log();
+  apply();
+  press(10, {"/p/a", "/p/b"});
+  PressureTargets one;
+  one.reserve = Bytes{};
+  one.watched = {target("/p/b", QosClass::best_effort)};
+  controller_->apply(pressure_of_files(), std::move(one), now());
+  EXPECT_EQ(controller_->report().restores, 1U);
+  const std::string logged = end_log();
+  EXPECT_EQ(lines_with(logged, "container-pressure-restored cgroup=/p/a"), 1) << logged;
+  EXPECT_EQ(lines_with(logged, "container-pressure-restored cgroup=/p/b"), 1) << logged;
+  EXPECT_EQ(high("/p/b"), kPodHigh);
+}
+
+TEST_F(ContainerPressureFiles, CountsOutliveATimeInWhichItIsOff) {
+  apply();
+  press(10, {"/p/a"});
+  controller_->apply({}, {}, now());
+  EXPECT_EQ(controller_->report().watched, 0U);
+  apply();
+  EXPECT_EQ(controller_->report().lifts, 1U);
+  EXPECT_EQ(controller_->report().restores, 1U);
+}
+
 TEST_F(ContainerPressureFiles, AKernelWithoutReclaimGoesOnToTheLift) {
   std::filesystem::remove(files_ / "cgroup/p/a/memory.reclaim");
   apply();

@@ -15,10 +15,8 @@ constexpr Duration kEndTime = std::chrono::seconds(1);
 
 }  // namespace
 
-// What is not restored keeps its record, and the next start goes on.
 MemoryHighLifter::~MemoryHighLifter() {
-  const MonotonicTime end = SystemClock().now() + kEndTime;
-  for (auto& [cgroup, each] : lifted_) static_cast<void>(each.high.restore(end));
+  restore_all([](CgroupId, const std::string&, const Result<void>&) {});
 }
 
 Result<Bytes> MemoryHighLifter::lift(const std::string& path, CgroupId cgroup, Bytes high) {
@@ -52,6 +50,20 @@ Result<void> MemoryHighLifter::restore(CgroupId cgroup) {
   TRY(found->second.high.restore(SystemClock().now() + kRestoreTime));
   lifted_.erase(found);
   return {};
+}
+
+// What is not restored keeps its record, and the next start goes on.
+void MemoryHighLifter::restore_all(
+    const std::function<void(CgroupId cgroup, const std::string& path, const Result<void>& done)>&
+        visit) {
+  const MonotonicTime end = SystemClock().now() + kEndTime;
+  for (auto& [cgroup, each] : lifted_) {
+    const auto present = each.high.read();
+    const bool is_ours = !present || *present == each.high.current();
+    const auto done = each.high.restore(end);
+    if (is_ours) visit(cgroup, each.path, done);
+  }
+  lifted_.clear();
 }
 
 void MemoryHighLifter::for_each(

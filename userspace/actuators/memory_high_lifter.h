@@ -36,6 +36,10 @@ class MemoryHighLifter {
   // An error: the value stays lifted, or (EAGAIN) is being lowered, by one step in each call. Does
   // nothing if it is not lifted.
   [[nodiscard]] Result<void> restore(CgroupId cgroup);
+  // All of them, within about a second: an error is final. `visit` gets what became of each one,
+  // except those with a value of another process.
+  void restore_all(const std::function<void(CgroupId cgroup, const std::string& path,
+                                            const Result<void>& done)>& visit);
   // For each one with its path and its lifted value.
   void for_each(
       const std::function<void(CgroupId cgroup, const std::string& path, Bytes high)>& visit) const;

@@ -10,6 +10,7 @@
 #include "actuators/event_wait.h"
 #include "base/blocked_signals.h"
 #include "base/start_thread.h"
+#include "exports/log_line.h"
 #include "kernel/scheduling.h"
 
 namespace forestall::agent {
@@ -113,12 +114,16 @@ ContainerPressureThread::take_evaluation() {
 }
 
 void ContainerPressureThread::carry_out(const ContainerPressureFacts& facts) {
-  if (!facts.config.is_on()) {
-    controller_.reset();
+  is_on_ = facts.config.is_on();
+  if (!is_on_) {
+    // It goes on with lifts that are being taken back, and with its counts.
+    if (controller_) controller_->apply({}, {}, SystemClock().now());
     static_cast<void>(take_evictions());
     return publish(nullptr);
   }
-  if (std::string problem = begin(); !problem.empty()) {
+  std::string problem = begin();
+  log_problem(problem);
+  if (!problem.empty()) {
     ContainerPressureReport none;
     none.enforces = facts.config.enforces;
     none.problem = std::move(problem);
@@ -127,6 +132,13 @@ void ContainerPressureThread::carry_out(const ContainerPressureFacts& facts) {
   controller_->apply(facts.config, find_pressure_targets(tree_, facts, self_.paths(tree_)),
                      SystemClock().now());
   publish(std::make_shared<const ContainerPressureReport>(controller_->report()));
+}
+
+// Once.
+void ContainerPressureThread::log_problem(const std::string& problem) {
+  if (problem == std::exchange(problem_, problem) || problem.empty()) return;
+  exports::LogLine line("container-pressure");
+  log_.write(exports::LogLevel::warning, line.field("problem", problem));
 }
 
 // Why nothing can be watched; empty: it can.
@@ -163,7 +175,7 @@ void ContainerPressureThread::serve() {
   while (!has_to_stop()) {
     if (const auto facts = take_facts()) carry_out(*facts);
     const auto evaluation = take_evaluation();
-    if (controller_ && advance(evaluation.get())) {
+    if (controller_ && advance(evaluation.get()) && is_on_) {
       publish(std::make_shared<const ContainerPressureReport>(controller_->report()));
       publish_evictions();
     }

@@ -87,6 +87,7 @@ class ContainerPressureThread final : public LoopContainerPressure {
   [[nodiscard]] bool has_to_stop() const;
   void carry_out(const ContainerPressureFacts& facts);
   [[nodiscard]] std::string begin();
+  void log_problem(const std::string& problem);
   void publish(std::shared_ptr<const ContainerPressureReport> report);
   void publish_evictions();
 
@@ -106,7 +107,9 @@ class ContainerPressureThread final : public LoopContainerPressure {
   std::vector<KillProgress> kills_;
   // Of the thread.
   sources::OwnPlace self_;
-  std::unique_ptr<ContainerPressureController> controller_;  // null: nothing is watched
+  std::unique_ptr<ContainerPressureController> controller_;  // null: nothing was watched yet
+  bool is_on_ = false;
+  std::string problem_;  // logged
 
   std::thread thread_;  // last: serve() uses all members above
 };

@@ -14,7 +14,6 @@
 #include "exports/log_line.h"
 #include "kernel/amount_setting.h"
 #include "kernel/memory_files.h"
-#include "model/workload.h"
 #include "sources/watched_cgroups.h"
 
 namespace forestall::agent {
@@ -53,11 +52,7 @@ Result<kernel::CgroupDir> open_target(const kernel::CgroupTree& tree,
 
 Result<Bytes> working_set_of(const kernel::CgroupTree& tree, const std::string& path) {
   const auto cgroup = TRY(tree.open(path));
-  const Bytes usage = TRY(kernel::read_usage(cgroup));
-  const auto text = TRY(cgroup.read("memory.stat"));
-  const auto stat = TRY(kernel::parse_memory_stat(text));
-  if (!stat.inactive_file) return error(path + "/memory.stat has no inactive_file");
-  return working_set(usage, *stat.inactive_file);
+  return read_working_set(cgroup);
 }
 
 Result<actuators::ReclaimWrite> reclaim_from(const kernel::CgroupTree& tree,
@@ -400,20 +395,33 @@ Result<Bytes> ContainerPressureController::lift_fully(const PressureTarget& targ
 // Does nothing if it is not lifted. What fails is tried again at the next reading.
 void ContainerPressureController::take_back(Watched& watched) {
   if (!lifter_.original(watched.target.cgroup)) return;
-  exports::LogLine line("container-pressure-restored");
-  line.field("cgroup", watched.target.path).field("subject", watched.target.subject);
   const auto done = lifter_.restore(watched.target.cgroup);
   if (!done && done.error().code == EAGAIN) return;  // the next reading goes on
   std::string problem = done ? std::string() : done.error().text();
   if (done) {
     ++counts_.restores;
     watched.is_lifted = false;
-  } else {
-    line.field("problem", problem);
   }
   const bool is_known = !done && problem == watched.restore_problem;
-  watched.restore_problem = std::move(problem);
-  if (!is_known) log_.write(done ? exports::LogLevel::info : exports::LogLevel::warning, line);
+  watched.restore_problem = problem;
+  if (!is_known) log_restored(watched.target.path, watched.target.subject, problem);
+}
+
+void ContainerPressureController::log_restored(const std::string& path, const std::string& subject,
+                                               const std::string& problem) {
+  exports::LogLine line("container-pressure-restored");
+  line.field("cgroup", path).field("subject", subject);
+  if (!problem.empty()) line.field("problem", problem);
+  log_.write(problem.empty() ? exports::LogLevel::info : exports::LogLevel::warning, line);
+}
+
+// What is left keeps its record, and the next start goes on.
+ContainerPressureController::~ContainerPressureController() {
+  lifter_.restore_all([this](CgroupId cgroup, const std::string& path, const Result<void>& done) {
+    const auto found = watched_.find(cgroup);
+    log_restored(path, found == watched_.end() ? path : found->second.target.subject,
+                 done ? std::string() : done.error().text());
+  });
 }
 
 // Those that wait since an earlier round come first.

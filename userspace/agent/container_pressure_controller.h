@@ -36,9 +36,13 @@
 
 namespace forestall::agent {
 
-// Thread rule: one thread at a time. The destructor takes back every lift.
+// Thread rule: one thread at a time. The destructor takes back every lift, within about a second.
 class ContainerPressureController {
  public:
+  ~ContainerPressureController();
+  ContainerPressureController(const ContainerPressureController&) = delete;
+  ContainerPressureController& operator=(const ContainerPressureController&) = delete;
+
   // Between two readings of a container with events.
   static constexpr Duration kReadEvery = std::chrono::seconds(1);
   // Between two requests to evict a pod that is refused: each doubles it.
@@ -51,8 +55,8 @@ class ContainerPressureController {
       const kernel::CgroupTree& tree, const kernel::SettingRecords& records, exports::Log& log,
       const std::vector<int>& others, const std::string& proc = "/proc");
 
-  // From now on exactly these are watched. Lifts of others are taken back, and all of them if the
-  // configuration does not lift. Why one cannot be watched is logged once.
+  // From now on exactly these are watched; none: it is off. Lifts of others are taken back, and all
+  // of them if the configuration does not lift. Why one cannot be watched is logged once.
   void apply(const ContainerPressureConfig& config, PressureTargets targets, MonotonicTime now);
   // What is due; at most one write to memory.reclaim. Whether the report has changed.
   bool advance(MonotonicTime now);
@@ -119,6 +123,8 @@ class ContainerPressureController {
   void lift(Watched& watched);
   [[nodiscard]] Result<Bytes> lift_fully(const PressureTarget& target);
   void take_back(Watched& watched);
+  void log_restored(const std::string& path, const std::string& subject,
+                    const std::string& problem);
   void queue_reclaims(const std::vector<Watched*>& wanted);
   [[nodiscard]] bool reclaim_next(MonotonicTime now);
   void go_on_leaving(MonotonicTime now);

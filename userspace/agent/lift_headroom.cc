@@ -19,16 +19,12 @@ Result<std::optional<Bytes>> limit_of(const kernel::CgroupDir& cgroup) {
   return max && high ? std::min(max, high) : std::max(max, high);
 }
 
-// What a cgroup has left below its limit; nothing: it has none. The kernel reclaims inactive file
-// pages before a charge fails, so a cgroup that is full of page cache has room.
+// What a cgroup has left below its limit; nothing: it has none. One that is full of page cache has
+// room.
 Result<std::optional<Bytes>> left_below_limit(const kernel::CgroupDir& cgroup) {
   const auto limit = TRY(limit_of(cgroup));
   if (!limit) return std::optional<Bytes>();
-  const Bytes usage = TRY(kernel::read_usage(cgroup));
-  const auto text = TRY(cgroup.read("memory.stat"));
-  const auto stat = TRY(kernel::parse_memory_stat(text));
-  if (!stat.inactive_file) return error(cgroup.path() + "/memory.stat has no inactive_file");
-  return std::optional(*limit - working_set(usage, *stat.inactive_file));
+  return std::optional(*limit - TRY(read_working_set(cgroup)));
 }
 
 bool is_below(std::string_view path, std::string_view above) {
@@ -45,6 +41,14 @@ Bytes granted_below(std::string_view path, std::span<const LiftGrant> grants) {
 }
 
 }  // namespace
+
+Result<Bytes> read_working_set(const kernel::CgroupDir& cgroup) {
+  const Bytes usage = TRY(kernel::read_usage(cgroup));
+  const auto text = TRY(cgroup.read("memory.stat"));
+  const auto stat = TRY(kernel::parse_memory_stat(text));
+  if (!stat.inactive_file) return error(cgroup.path() + "/memory.stat has no inactive_file");
+  return working_set(usage, *stat.inactive_file);
+}
 
 Result<LiftHeadroom> LiftHeadroom::open(const kernel::CgroupTree& tree, const std::string& proc) {
   return LiftHeadroom(tree, TRY(sources::NodeReader::open(tree, proc)));

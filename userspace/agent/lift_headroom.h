@@ -18,6 +18,9 @@
 
 namespace forestall::agent {
 
+// Usage without inactive file pages, which the kernel reclaims before a charge fails.
+[[nodiscard]] Result<Bytes> read_working_set(const kernel::CgroupDir& cgroup);
+
 // What a lift allows a cgroup beyond its usage.
 struct LiftGrant {
   std::string path;

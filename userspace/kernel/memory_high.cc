@@ -115,7 +115,9 @@ Result<void> MemoryHigh::restore(MonotonicTime end) {
   return {};
 }
 
-// Until the original can be written at once.
+// Until the original can be written at once: usage is near it, or a step did not lower usage. The
+// kernel ends a write after 16 rounds that reclaim nothing (mm/memcontrol.c memory_high_write), but
+// goes on while a cgroup takes back what is reclaimed.
 Result<void> MemoryHigh::lower(MonotonicTime end) {
   for (bool is_lower = false;; is_lower = true) {
     const auto present = read();

@@ -92,46 +92,6 @@ TEST(ReaperPool, ReportsARefusalWithItsReason) {
   EXPECT_EQ(reports.at(7).code, EBADF);
 }
 
-TEST(ReaperPool, WritesToCgroupKillOnce) {
-  auto pool = ReaperPool::create(1, 4);
-  ASSERT_TRUE(pool.ok());
-  int ends[2];
-  ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-  const UniqueFd out(ends[0]);
-  ASSERT_TRUE((*pool)->submit({1, UniqueFd(ends[1]), ReapCall::cgroup_kill}));
-  // Read-only: EBADF stands for every refusal.
-  ASSERT_TRUE((*pool)->submit(
-      {2, UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC)), ReapCall::cgroup_kill}));
-  const auto reports = wait_reports(**pool, 2);
-  ASSERT_EQ(reports.size(), 2U);
-  EXPECT_EQ(reports.at(1).result, ReapResult::freed);
-  EXPECT_EQ(reports.at(2).result, ReapResult::failed);
-  EXPECT_EQ(reports.at(2).code, EBADF);
-  char text[4] = {};
-  EXPECT_EQ(read(out.get(), text, sizeof(text)), 1);
-  EXPECT_EQ(text[0], '1');
-}
-
-TEST(ReaperPool, AWithdrawnCgroupKillIsNotWritten) {
-  auto pool = ReaperPool::create(1, 4);
-  ASSERT_TRUE(pool.ok());
-  int ends[2];
-  ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-  const UniqueFd out(ends[0]);
-  ReapJob job;
-  job.ticket = 1;
-  job.target = UniqueFd(ends[1]);
-  job.call = ReapCall::cgroup_kill;
-  job.withdrawn = std::make_shared<std::atomic<bool>>(true);
-  ASSERT_TRUE((*pool)->submit(std::move(job)));
-  const auto reports = wait_reports(**pool, 1);
-  ASSERT_EQ(reports.size(), 1U);
-  EXPECT_EQ(reports.at(1).result, ReapResult::failed);
-  EXPECT_EQ(reports.at(1).code, ECANCELED);
-  char text[4] = {};
-  EXPECT_LE(read(out.get(), text, sizeof(text)), 0);
-}
-
 TEST(ReaperPool, RefusesJobsBeyondItsCapacityUntilDrained) {
   auto pool = ReaperPool::create(2, 4);
   ASSERT_TRUE(pool.ok());
@@ -203,8 +163,7 @@ TEST(ReaperPool, WritesAReclaimInPieces) {
   const UniqueFd read_end(pipe[0]);
   auto pool = ReaperPool::create(1, 1);
   ASSERT_TRUE(pool.ok());
-  ASSERT_TRUE((*pool)->submit(
-      {1, UniqueFd(pipe[1]), ReapCall::reclaim, MonotonicTime::max(), mib(128) + Bytes{1}}));
+  ASSERT_TRUE((*pool)->submit({1, UniqueFd(pipe[1]), ReapCall::reclaim, mib(128) + Bytes{1}}));
   EXPECT_EQ(wait_reports(**pool, 1)[1].result, ReapResult::freed);
   std::array<char, 64> text{};
   const ssize_t size = read(read_end.get(), text.data(), text.size());
@@ -235,7 +194,7 @@ TEST(ReaperPool, StopsDuringAWriteWithoutEnd) {
     auto pool = ReaperPool::create(1, 1);
     if (!pool.ok()) return 4;
     const ReapCall call = ReapCall::reclaim;
-    if (!(*pool)->submit({1, std::move(full), call, MonotonicTime::max(), mib(1)})) return 5;
+    if (!(*pool)->submit({1, std::move(full), call, mib(1)})) return 5;
     while (!writes_elsewhere()) sched_yield();
     return 0;
   });

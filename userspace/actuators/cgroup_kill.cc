@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actuators/cgroup_kill.h"
 
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -10,8 +9,6 @@
 #include <cerrno>
 #include <string_view>
 #include <utility>
-
-#include "kernel/cgroup_processes.h"
 
 namespace forestall::actuators {
 namespace {
@@ -32,29 +29,34 @@ void CgroupKill::select(const std::shared_ptr<const kernel::CgroupDir>& victim,
                         const std::vector<pid_t>& present, Match wanted, bool unlisted) {
   if (!kill_.usable(Feature::cgroup_kill)) return;
   const VictimContext& context = kill_.context;
-  const std::string& path = kill_.outcome.victim.path;
-  auto directory = victim;
-  if (context.tree.version() == kernel::CgroupVersion::v1) {
-    auto unified = context.tree.open_unified(path);
-    if (!unified.ok()) return;
-    const auto members = kernel::list_processes(*unified);
-    if (!members.ok() || members->failure || members->pids.empty()) return;
-    if (!std::ranges::includes(present, members->pids)) return;
-    if (wanted == Match::same && members->pids != present) return;
-    directory = std::make_shared<const kernel::CgroupDir>(std::move(*unified));
-  }
   // A process that could not be listed could not be refused either.
-  if (unlisted && context.never_kill.any_within(context.tree, path)) return;
-  directory_ = std::move(directory);
+  if (unlisted && context.never_kill.any_within(context.tree, kill_.outcome.victim.path)) return;
+  if (context.tree.version() == kernel::CgroupVersion::v2) {
+    selection_ = Selection{victim, {}, wanted};
+  } else if (context.tree.hybrid() && !present.empty()) {
+    selection_ = Selection{nullptr, present, wanted};
+  }
+}
+
+bool CgroupKill::usable() const {
+  if (!selection_ || selection_->directory) return selection_.has_value();
+  return find_same_group(kill_.context.tree, kill_.outcome.victim.path, selection_->present,
+                         selection_->wanted == Match::same) != nullptr;
 }
 
 bool CgroupKill::write(std::uint32_t processes) {
-  if (!directory_) return false;
-  const auto written = directory_->write("cgroup.kill", "1");
+  if (!selection_) return false;
+  const auto now = call(/*kills=*/true);
+  const ReapReport done = now->run(0);
+  if (done.result == ReapResult::other) {
+    selection_.reset();
+    return false;
+  }
+  take_events(*now);
   Attempt& killed = kill_.attempt(Rung::cgroup_kill);
-  if (!written.ok()) {
-    killed.failure = written.error();
-    directory_.reset();
+  if (done.result != ReapResult::freed) {
+    killed.failure = Error{done.code, "cgroup.kill of " + kill_.outcome.victim.path};
+    selection_.reset();
     return false;
   }
   killed.processes = processes;
@@ -63,30 +65,48 @@ bool CgroupKill::write(std::uint32_t processes) {
   return true;
 }
 
+std::shared_ptr<GroupKillCall> CgroupKill::call(bool kills) const {
+  auto made = std::make_shared<GroupKillCall>(kill_.context.tree);
+  made->directory = selection_->directory;
+  made->path = kill_.outcome.victim.path;
+  made->present = selection_->present;
+  made->exactly = selection_->wanted == Match::same;
+  made->kills = kills;
+  made->not_after = SystemClock().now() + kCgroupKillLatest;
+  return made;
+}
+
+bool CgroupKill::submit(std::uint32_t index, std::shared_ptr<GroupKillCall> call) const {
+  ReapJob job;
+  job.ticket = kill_.key(index);
+  job.call = ReapCall::group_kill;
+  job.group = std::move(call);
+  return kill_.context.group_killer.submit(std::move(job));
+}
+
 void CgroupKill::queue(std::uint32_t unpinned) {
-  if (!directory_) return;
-  auto file = directory_->open_file("cgroup.kill", O_WRONLY);
-  if (!file.ok()) {
-    kill_.attempt(Rung::cgroup_kill).failure = file.error();
+  if (!selection_) return;
+  unpinned_ = unpinned;
+  auto made = call(/*kills=*/true);
+  if (submit(EventKey::kCgroupKill, made)) {
+    killing_ = std::move(made);
     return;
   }
-  unpinned_ = unpinned;
-  withdrawn_ = std::make_shared<std::atomic<bool>>(false);
-  ReapJob job{kill_.key(EventKey::kCgroupKill), std::move(*file), ReapCall::cgroup_kill,
-              SystemClock().now() + kCgroupKillLatest};
-  job.withdrawn = withdrawn_;
-  queued_ = kill_.context.group_killer.submit(std::move(job));
-  if (queued_) return;
   kill_.attempt(Rung::cgroup_kill).failure =
       Error{EAGAIN, "queue of cgroup.kill full: later forks are killed by pidfd only"};
 }
 
 void CgroupKill::withdraw() {
-  if (queued_) *withdrawn_ = true;
+  if (killing_) killing_->withdrawn = true;
 }
 
-void CgroupKill::on_report(const ReapReport& report) {
-  queued_ = false;
+void CgroupKill::on_kill_report(const ReapReport& report) {
+  const auto done = std::exchange(killing_, nullptr);
+  take_events(*done);
+  if (report.result == ReapResult::other) {
+    selection_.reset();
+    return;
+  }
   Outcome& outcome = kill_.outcome;
   Attempt& killed = kill_.attempt(Rung::cgroup_kill);
   killed.failure.reset();
@@ -100,10 +120,18 @@ void CgroupKill::on_report(const ReapReport& report) {
 }
 
 void CgroupKill::watch() {
-  if (!directory_ || events_) return;
-  auto events = directory_->open_file("cgroup.events", O_RDONLY);
-  if (!events.ok()) return;
-  events_ = std::move(*events);
+  if (!selection_ || may_be_watched()) return;
+  auto made = call(/*kills=*/false);
+  if (submit(EventKey::kCgroupEvents, made)) opening_ = std::move(made);
+}
+
+void CgroupKill::on_watch_report(const ReapReport& /*report*/) {
+  take_events(*std::exchange(opening_, nullptr));
+}
+
+void CgroupKill::take_events(GroupKillCall& call) {
+  if (events_ || !call.events) return;
+  events_ = std::move(call.events);
   on_event();  // read once, so that only a change polls
   epoll_event event{};
   event.events = EPOLLPRI;
@@ -121,7 +149,8 @@ void CgroupKill::on_event() {
 
 bool CgroupKill::populated() const {
   std::array<char, 128> text{};
-  if (!events_ || ::pread(events_.get(), text.data(), text.size() - 1, 0) <= 0) return false;
+  if (!events_) return (killing_ && unpinned_ > 0) || opening_;
+  if (::pread(events_.get(), text.data(), text.size() - 1, 0) <= 0) return false;
   return std::string_view(text.data()).find("populated 1") != std::string_view::npos;
 }
 

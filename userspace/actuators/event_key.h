@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Key of the ladder's epoll events and the reapers' tickets: a process of a victim by its index,
-// the victim's cgroup.events, or one of the jobs for its cgroup.
+// the victim's cgroup.events (on tickets: opening it), or one of the jobs for its cgroup.
 #pragma once
 
 #include <cstdint>

@@ -41,8 +41,7 @@ bool LeftBehindReclaim::start(const WorkloadSample& sample) {
   }
   if (++last_number_ >= EventKey::kReclaim) last_number_ = 1;
   const std::uint64_t ticket = EventKey{0, last_number_}.pack();
-  if (!reclaimer_.submit({ticket, std::move(*file), ReapCall::reclaim, MonotonicTime::max(),
-                          v1 ? Bytes{0} : before})) {
+  if (!reclaimer_.submit({ticket, std::move(*file), ReapCall::reclaim, v1 ? Bytes{0} : before})) {
     return false;
   }
   running_.emplace(Running{last_number_, std::move(*group), before});

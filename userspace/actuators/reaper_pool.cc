@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "actuators/group_kill_call.h"
 #include "kernel/process_ref.h"
 
 namespace forestall::actuators {
@@ -186,7 +187,12 @@ void ReaperPool::serve() {
     // Another reaper may have been faster.
     if (!take_count(queued_.get())) continue;
     ReapJob job;
-    if (take(job)) report(run(job));
+    if (!take(job)) continue;
+    const ReapReport done = run(job);
+    // The loop frees what it allocated: a thread that is preempted with the allocator's lock would
+    // make it wait.
+    job.group.reset();
+    report(done);
   }
 }
 
@@ -200,11 +206,8 @@ bool ReaperPool::take(ReapJob& job) {
 }
 
 ReapReport ReaperPool::run(const ReapJob& job) const {
-  if (job.withdrawn && *job.withdrawn) return {job.ticket, ReapResult::failed, ECANCELED};
   if (job.call == ReapCall::mrelease) return reap(job);
-  if (SystemClock().now() > job.not_after) return {job.ticket, ReapResult::failed, ETIME};
-  return job.call == ReapCall::reclaim ? reclaim(job, stop_.get())
-                                       : write_once(job, "1", stop_.get());
+  return job.call == ReapCall::reclaim ? reclaim(job, stop_.get()) : job.group->run(job.ticket);
 }
 
 ReapReport ReaperPool::reap(const ReapJob& job) const {

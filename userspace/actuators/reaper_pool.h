@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads for the calls of a kill that may block, so that the loop never does: process_mrelease,
-// and the writes to cgroup.kill, memory.reclaim and memory.force_empty.
+// opening and writing cgroup.kill, and the writes to memory.reclaim and memory.force_empty.
 //
 // A dying process frees its own memory on its own CPU time. At nice 19 on a busy CPU that took more
 // than a minute for 2 GiB; with process_mrelease from another thread it took 0.2 s. The threads are
@@ -31,28 +31,27 @@
 namespace forestall::actuators {
 
 enum class ReapCall : std::uint8_t {
-  mrelease,     // process_mrelease on a pidfd, until nothing is left
-  cgroup_kill,  // "1" written to a descriptor of cgroup.kill, once
-  reclaim,      // `bytes` written to memory.reclaim (v2), or 0 to memory.force_empty (v1), once
+  mrelease,    // process_mrelease on a pidfd, until nothing is left
+  group_kill,  // `group` (group_kill_call.h), once
+  reclaim,     // `bytes` written to memory.reclaim (v2), or 0 to memory.force_empty (v1), once
 };
 
-// One dying process, or one cgroup to be killed. The pool owns the descriptor from submit() on.
+struct GroupKillCall;
+
+// One dying process, or one cgroup. The pool owns the descriptor from submit() on.
 struct ReapJob {
   std::uint64_t ticket = 0;  // returned in the report
-  UniqueFd target;           // a pidfd, or an open cgroup.kill
+  UniqueFd target = {};      // a pidfd, or an open file of a reclaim
   ReapCall call = ReapCall::mrelease;
-  // A cgroup.kill whose turn is later than this is not written (ETIME): the cgroup may have new
-  // processes by then.
-  MonotonicTime not_after = MonotonicTime::max();
   Bytes bytes = {};  // of reclaim
-  // Once true, it is not begun any more (ECANCELED). Null: it cannot be withdrawn.
-  std::shared_ptr<const std::atomic<bool>> withdrawn = {};
+  std::shared_ptr<GroupKillCall> group = {};
 };
 
 enum class ReapResult : std::uint8_t {
   freed,    // its memory was unmapped; cgroup.kill: all its processes were signalled; reclaim: the
             // kernel tried
   gone,     // nothing was left (ESRCH, or it exited meanwhile; ENODEV, the cgroup was removed)
+  other,    // the group is not the victim's, and was left alone
   not_yet,  // still EAGAIN, EINTR or EINVAL after all attempts: worth another job
   failed,   // see `code`
 };

@@ -171,7 +171,7 @@ bool Victim::open_processes() {
   }
   // cgroup.kill kills every process, so it must not be used once one process was refused.
   if (snapshot->refused == 0) select_group(snapshot->present, CgroupKill::Match::same);
-  if (processes_.empty() && !cgroup_kill_.selected()) {
+  if (processes_.empty() && !cgroup_kill_.usable()) {
     if (!pidfds.failure) {
       pidfds.failure = Error{ESRCH, "every process exited while its pidfd was opened"};
     }
@@ -289,7 +289,8 @@ void Victim::on_event(std::uint32_t index) {
 }
 
 void Victim::on_report(std::uint32_t index, const ReapReport& report) {
-  if (index == EventKey::kCgroupKill) return cgroup_kill_.on_report(report);
+  if (index == EventKey::kCgroupKill) return cgroup_kill_.on_kill_report(report);
+  if (index == EventKey::kCgroupEvents) return cgroup_kill_.on_watch_report(report);
   if (index == EventKey::kReclaim) return reclaim_.on_report(report);
   processes_.on_reaped(index, report);
 }
@@ -339,7 +340,7 @@ void Victim::check_memory() {
     const auto usage = meter_->read();
     if (!usage.ok() && usage.error().code == ENODEV) note_lost_usage();
     if (usage.ok()) {
-      back = memory_is_back(outcome_.usage_before, *usage, exited && !exit_unseen_);
+      back = memory_is_back(outcome_.usage_before, *usage, exited && !exit_is_unseen());
       note_progress(*usage);
     }
   }

@@ -124,6 +124,10 @@ class Victim {
   void check_exits();
   [[nodiscard]] bool is_empty_again();
   void check_memory();
+  // Nothing shows when its last process has freed its memory.
+  [[nodiscard]] bool exit_is_unseen() const {
+    return without_pidfds_ && !cgroup_kill_.may_be_watched();
+  }
   void note_lost_usage();
   void note_progress(Bytes usage);
   void reclaim_rest();
@@ -163,10 +167,10 @@ class Victim {
 
   bool outcome_waits_ = false;
   MonotonicTime sweep_due_;
-  bool settled_ = false;      // the last process snapshot was quiet
-  bool unlisted_ = false;     // it may have missed processes
-  bool removed_ = false;      // the cgroup was removed
-  bool exit_unseen_ = false;  // nothing shows when its last process has freed its memory
+  bool settled_ = false;         // the last process snapshot was quiet
+  bool unlisted_ = false;        // it may have missed processes
+  bool removed_ = false;         // the cgroup was removed
+  bool without_pidfds_ = false;  // no process was left to open when it began
   bool forgettable_ = false;
   std::uint32_t unpinned_ = 0;            // at the last process snapshot
   std::optional<MonotonicTime> kill_at_;  // of a terminating one

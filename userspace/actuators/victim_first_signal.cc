@@ -3,6 +3,8 @@
 // and those that another part of the agent has signalled already.
 #include "actuators/victim.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -141,7 +143,7 @@ void Victim::await_end() {
   processes_.reap(0);
   select_group({}, CgroupKill::Match::same);
   watch(0);
-  exit_unseen_ = processes_.alive() == 0 && !cgroup_kill_.watched();
+  without_pidfds_ = processes_.alive() == 0;
   add(*signalled_by_other_, outcome_);
   check();
 }

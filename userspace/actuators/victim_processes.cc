@@ -127,6 +127,7 @@ void VictimProcesses::on_reaped(std::size_t index, const ReapReport& report) {
       entry.reaping = Reaping::ended;
       break;
     case ReapResult::not_yet: entry.reaping = Reaping::wanted; break;
+    case ReapResult::other:  // of a group only
     case ReapResult::failed:
       mrelease.failure = Error{report.code, "process_mrelease " + std::to_string(entry.pid)};
       entry.reaping = Reaping::ended;

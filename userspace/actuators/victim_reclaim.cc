@@ -28,9 +28,8 @@ void VictimReclaim::start(const kernel::CgroupDir& directory, Bytes usage) {
     kill_.attempt(Rung::reclaim).failure = file.error();
     return;
   }
-  const bool queued = kill_.context.reclaimer.submit({kill_.key(EventKey::kReclaim),
-                                                      std::move(*file), ReapCall::reclaim,
-                                                      MonotonicTime::max(), v1 ? Bytes{0} : usage});
+  const bool queued = kill_.context.reclaimer.submit(
+      {kill_.key(EventKey::kReclaim), std::move(*file), ReapCall::reclaim, v1 ? Bytes{0} : usage});
   if (queued) {
     state_ = State::queued;
   } else {

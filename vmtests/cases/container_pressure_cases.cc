@@ -34,6 +34,8 @@ using testing::HasSubstr;
 
 constexpr Duration kContainerPatience = 120s;
 constexpr const char* kPressedPod = "kubepods/burstable/pod33333333-aaaa-4ccc-8ddd-eeeeeeeeeeee";
+constexpr const char* kByEvents = "memoryHighEvictionThreshold: 0.5";
+constexpr const char* kByPsi = "memoryPSIEvictionThreshold: 1";
 constexpr const char* kHighBefore = "67108864\n";
 constexpr const char* kMaxOfPod = "167772160\n";
 constexpr const char* kPressedPods = R"({"apiVersion":"v1","kind":"List","items":[
@@ -58,12 +60,13 @@ class ContainerPressure : public ::testing::Test {
   void TearDown() override { prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0); }
 
   // Without BPF, which it does not need and a guest takes long to load.
-  [[nodiscard]] std::string config(const std::string& mode, const std::string& more = "") const {
+  [[nodiscard]] std::string config(const std::string& mode, const std::string& more = "",
+                                   const std::string& threshold = kByEvents) const {
     return fmt::format(
         "evictionHard: {{memory.available: 4Mi}}\nrecheckInterval: 200ms\n"
         "disableFeatures: [bpf]\npodList: {}\npods: {{cgroupRoot: {}}}\ncontainerPressure:\n"
-        "  mode: {}\n  memoryHighEvictionThreshold: 0.5\n  reclaimTime: 1s\n  calmTime: 2s\n{}",
-        files_ / "pods.json", scratch_.path(), mode, more);
+        "  mode: {}\n  {}\n  reclaimTime: 1s\n  calmTime: 2s\n{}",
+        files_ / "pods.json", scratch_.path(), mode, threshold, more);
   }
   [[nodiscard]] std::string high() const { return scratch_.read(container_, "memory.high"); }
   [[nodiscard]] bool wait_high(const std::string& text) const {
@@ -85,6 +88,21 @@ class ContainerPressure : public ::testing::Test {
   }
   static std::function<bool(const v1::PressedCgroup&)> is_in(const std::string& stage) {
     return [=](const v1::PressedCgroup& each) { return each.stage() == stage; };
+  }
+  static std::function<bool(const v1::PressedCgroup&)> is_for(const std::string& cause) {
+    return [=](const v1::PressedCgroup& each) { return each.cause() == cause; };
+  }
+  // In the container: reads a file of 100 MiB again and again.
+  [[nodiscard]] int read_again_and_again(const test::ScratchFilesystem& disk) const {
+    scratch_.add(container_, getpid());
+    std::string block(1 << 20, 'x');
+    const int file = ::open((disk / "cache").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    for (int n = 0; n < 100; ++n) {
+      if (::write(file, block.data(), block.size()) < 0) return 1;
+    }
+    for (off_t at = 0;; at = (at + (1 << 20)) % (100 << 20)) {
+      if (::pread(file, block.data(), block.size(), at) < 0) return 1;
+    }
   }
   static void end(AgentRun& agent) {
     ASSERT_EQ(kill(agent.process().pid(), SIGTERM), 0);
@@ -194,6 +212,58 @@ TEST_F(ContainerPressure, ALiftOfPageCacheIsTakenBackInSteps) {
   EXPECT_GT(scratch_.usage(container_), mib(110));
   EXPECT_TRUE(wait_high(kHighBefore));
   EXPECT_LT(scratch_.usage(container_), mib(70));
+}
+
+// Reclaim, which would raise PSI, is left out.
+TEST_F(ContainerPressure, ThePsiThresholdAloneLiftsAndRestores) {
+  AgentRun agent(config("enforce", "", kByPsi));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  {
+    const test::Hog stuck(scratch_, container_, mib(1));
+    stuck.grow(mib(90));
+    ASSERT_TRUE(stuck.wait_grown(kContainerPatience));
+    EXPECT_EQ(high(), kMaxOfPod);
+    const auto status =
+        wait_status(agent, [](const v1::PressedCgroup& each) { return each.has_lifted_from(); });
+    EXPECT_EQ(status.lifts(), 1U);
+    EXPECT_EQ(status.reclaims_begun(), 0U);
+    EXPECT_EQ(status.reclaimed_bytes(), 0U);
+  }
+  EXPECT_TRUE(wait_high(kHighBefore));
+}
+
+// Its own files have no event then: only PSI shows it.
+TEST_F(ContainerPressure, AtTheLimitOfItsPodItIsOnlyReported) {
+  scratch_.write(container_, "memory.high", "max");
+  scratch_.write(container_, "memory.max", "max");
+  scratch_.limit(scratch_.path() + "/" + kPressedPod, mib(64));
+  AgentRun agent(config("enforce", "", kByPsi));
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const test::ScratchFilesystem disk(test::ScratchKind::ext4, mib(200), 1000);
+  const test::Child reader([&] { return read_again_and_again(disk); });
+  const auto status = wait_status(agent, is_for("limit-above"));
+  ASSERT_EQ(status.pressed_size(), 1);
+  EXPECT_GT(status.pressed(0).psi(), 1);
+  EXPECT_EQ(status.pressed(0).max_events(), 0);
+  EXPECT_EQ(status.pressed(0).stage(), "none");
+  EXPECT_EQ(status.lifts_begun(), 0U);
+  EXPECT_EQ(high(), "max\n");
+}
+
+TEST_F(ContainerPressure, OnAShortNodeItIsLeftToTheThresholds) {
+  AgentRun agent(config("enforce") +
+                 "evictionSoft: {memory.available: 99%}\n"
+                 "evictionSoftGracePeriod: {memory.available: 1h}\n");
+  ASSERT_FALSE(agent.failure()) << agent.failure()->text();
+  const test::Hog stuck(scratch_, container_, mib(1));
+  stuck.grow(mib(90));
+  const auto status = wait_status(agent, is_for("node"));
+  ASSERT_EQ(status.pressed_size(), 1);
+  EXPECT_GT(status.pressed(0).high_events(), 0.5);
+  EXPECT_EQ(status.pressed(0).stage(), "none");
+  EXPECT_EQ(status.lifts_begun(), 0U);
+  EXPECT_EQ(high(), kHighBefore);
+  EXPECT_TRUE(stuck.alive());
 }
 
 TEST_F(ContainerPressure, APodThatStaysUnderPressureIsEvictedThenKilled) {

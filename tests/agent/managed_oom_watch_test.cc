@@ -85,6 +85,16 @@ TEST_F(ManagedOomWatchTest, AChangeWithoutASignalIsFound) {
   EXPECT_EQ(watch_->state()->problem, "");
 }
 
+// It takes longer than 4 us: a call waits for the thread of the bus.
+TEST_F(ManagedOomWatchTest, ALongReadingOfAllUnitsIsFollowedByALongPause) {
+  watch({2ms, 1us, 1ms, 1h});
+  next();
+  const MonotonicTime first = *watch_->state()->read;
+  bus_.set("a.service", managed_unit("/other"));
+  EXPECT_THAT(next(), ElementsAre("ManagedOOMMemoryPressure /other"));
+  EXPECT_GE(*watch_->state()->read - first, 4ms);
+}
+
 TEST_F(ManagedOomWatchTest, WhatTheLoopCannotUseIsOfferedAgain) {
   watch({20ms, 1ms, 1ms, 1h});
   next();

@@ -23,6 +23,9 @@ using exports::LogLevel;
 using exports::LogLine;
 using rulesets::ManagedOomRules;
 
+// The pause after a reading of all units, in lengths of the reading.
+constexpr int kPauseFactor = 1000;
+
 // At least 1: a time that has almost come must not be waited for in a loop.
 int wait_ms(Duration left) {
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
@@ -159,18 +162,21 @@ Result<void> ManagedOomWatch::run_connected() {
     return {};
   }
   const MonotonicTime now = clock_.now();
-  const bool all = !last_all_ || now >= *last_all_ + times_.all;
+  const bool all = !last_all_ || now >= *last_all_ + pause_;
   const MonotonicTime next = last_refresh_ ? *last_refresh_ + times_.least : now;
   const bool wanted = all || source_->has_changes();
   if (wanted && now >= next) {
     TRY(source_->refresh(all, [this] { return stopping_.load(); }));
     last_refresh_ = clock_.now();
-    if (all) last_all_ = last_refresh_;
+    if (all) {
+      last_all_ = last_refresh_;
+      pause_ = std::clamp((*last_all_ - now) * kPauseFactor, times_.all, 2 * times_.all);
+    }
     note_read();
     offer();
     return {};
   }
-  wait(wanted ? next : *last_all_ + times_.all);
+  wait(wanted ? next : *last_all_ + pause_);
   return {};
 }
 

@@ -39,6 +39,8 @@ struct ManagedOomSourceState {
 struct ManagedOomTimes {
   // All units are read again, because systemd signals no change of these properties on D-Bus. By
   // varlink, it is how often an unbroken subscription counts as read.
+  // Twice as long if reading all units takes more than a thousandth of it: systemd and the bus work
+  // on each of these readings too.
   Duration all = std::chrono::seconds(30);
   // Between two readings, and so between two changes of the rules: each one discards the readings
   // of rulesets that are under way.
@@ -106,6 +108,7 @@ class ManagedOomWatch {
   std::atomic<bool> stopping_{false};
   std::optional<MonotonicTime> last_refresh_;
   std::optional<MonotonicTime> last_all_;
+  Duration pause_{0};  // until all are read again
 
   mutable base::PriorityMutex mutex_;
   std::optional<ManagedOomSourceState> state_;

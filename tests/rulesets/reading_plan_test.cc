@@ -70,6 +70,28 @@ TEST(ReadingPlan, WhatIsReadLaterHasToFitIntoTheLead) {
   EXPECT_THAT(gates_of({AvailableBelow{}}, grown), IsEmpty());
 }
 
+TEST(ReadingPlan, AGateOfAvailableMemoryMayNeedSwap) {
+  const auto kill = kill_in_pod(KillBy::swap_usage);
+  AvailableBelow swap;
+  swap.swap = true;
+  const auto needs_swap = [&](std::vector<PluginArguments> detectors) {
+    return std::get<AvailableGate>(gates_of(std::move(detectors), kill).at(0)).needs_swap;
+  };
+  EXPECT_FALSE(needs_swap({AvailableBelow{}}));
+  EXPECT_TRUE(needs_swap({AvailableBelow{}, swap}));
+  Host host;
+  host.mem_total = 100;
+  host.mem_available = 0;
+  AvailableGate gate{AvailableBelow{}, true};
+  gate.available.threshold = {true, 10};
+  EXPECT_TRUE(is_open(gate, host)) << "it is not known whether there is swap";
+  host.swap_total = 0;
+  host.swap_free = 0;
+  EXPECT_FALSE(is_open(gate, host));
+  gate.needs_swap = false;
+  EXPECT_TRUE(is_open(gate, host));
+}
+
 TEST(ReadingPlan, DetectorsThatDoNotFitAreAlwaysRead) {
   const auto always = [](const PressureOver& pressure, std::int64_t duration) {
     return reading_plan({deferrable({pressure, MemoryReclaim{kPod, duration}},

@@ -228,5 +228,28 @@ TEST_F(RuleGateReaderTest, AShortNodeOpensTheGateOfItsMemory) {
   EXPECT_THAT(reader.read_planned(at(2), above).deferred, IsEmpty());
 }
 
+TEST_F(RuleGateReaderTest, AGateThatNeedsSwapIsReadSeldomWithoutSwap) {
+  rulesets::Ruleset ruleset = RuleGateReaderTest::ruleset("r");
+  rulesets::AvailableBelow memory;
+  memory.threshold = {true, 10};
+  rulesets::AvailableBelow swap = memory;
+  swap.swap = true;
+  ruleset.groups = {{"g", {{"available", memory}, {"available", swap}}}};
+  const SharedValue<rulesets::ReadingPlan> plan(rulesets::reading_plan({ruleset}));
+  RuleSampleReader reader(tree_, files_ / "proc");
+  EXPECT_THAT(reader.read_planned(at(1), plan).deferred, ElementsAre("r"))
+      << "600 kB are available";
+  EXPECT_EQ(reader.idle_until(), at(11));
+  const auto set_swap = [&](const std::string& free) {
+    files_.write("proc/meminfo",
+                 "MemTotal: 1000000 kB\nMemFree: 1 kB\nMemAvailable: 600 kB\nSwapTotal: 1000 kB\n"
+                 "SwapFree: " +
+                     free + " kB\n");
+  };
+  set_swap("1000");
+  EXPECT_THAT(reader.read_planned(at(10), plan).deferred, ElementsAre("r")) << "not read";
+  EXPECT_THAT(reader.read_planned(at(11), plan).deferred, IsEmpty());
+}
+
 }  // namespace
 }  // namespace forestall::sources

@@ -7,7 +7,6 @@
 
 #include "base/parse.h"
 #include "rulesets/cgroup_pattern.h"
-#include "rulesets/own_detectors.h"
 
 namespace forestall::replay {
 namespace {
@@ -51,7 +50,7 @@ constexpr std::chrono::seconds kUpdate{2};
 bool is_above(const rulesets::RuleGate& gate, const rulesets::RuleObservation& observation) {
   const auto* pressure = std::get_if<rulesets::PressureGate>(&gate);
   if (pressure == nullptr) {
-    return rulesets::is_below(std::get<rulesets::AvailableBelow>(gate), observation.host);
+    return rulesets::is_open(std::get<rulesets::AvailableGate>(gate), observation.host);
   }
   return std::ranges::any_of(pressure->cgroups, [&](const std::string& path) {
     const rulesets::Cgroup* cgroup = observation.find(path);

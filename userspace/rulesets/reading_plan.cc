@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "rulesets/own_detectors.h"
+
 namespace forestall::rulesets {
 namespace {
 
@@ -107,7 +109,7 @@ struct GateOf {
                     each.duration);
   }
   std::optional<GateWithLead> operator()(const AvailableBelow& each) const {
-    return GateWithLead{each, 0, each.duration};
+    return GateWithLead{AvailableGate{each}, 0, each.duration};
   }
   template <typename Other>
   std::optional<GateWithLead> operator()(const Other& /*each*/) const {
@@ -143,6 +145,11 @@ std::optional<std::pair<std::size_t, GateWithLead>> best_gate(const DetectorGrou
   return best;
 }
 
+bool is_swap_detector(const Plugin& plugin) {
+  const auto* const available = std::get_if<AvailableBelow>(&plugin.arguments);
+  return available != nullptr && available->swap;
+}
+
 struct RulesetGates {
   std::vector<RuleGate> gates;  // empty: all of it is always read
   bool defers_detectors = true;
@@ -172,6 +179,9 @@ RulesetGates gates_of(const Ruleset& ruleset) {
       most_needed = std::max(most_needed, *needed);
     }
     gate.open_late(most_needed);
+    if (auto* const available = std::get_if<AvailableGate>(&gate.gate)) {
+      available->needs_swap = std::ranges::any_of(group.plugins, is_swap_detector);
+    }
     all.gates.push_back(std::move(gate.gate));
   }
   return all;
@@ -207,6 +217,10 @@ double average_of(const PressureGate& gate, const PressureFile& file) {
     case Average::window: break;
   }
   return static_cast<double>(line->avg10);
+}
+
+bool is_open(const AvailableGate& gate, const Host& host) {
+  return !lacks_swap(gate, host) && is_below(gate.available, host);
 }
 
 std::chrono::seconds shut_for(const PressureGate& gate, double average) {

@@ -42,12 +42,25 @@ struct PressureGate {
   friend bool operator==(const PressureGate&, const PressureGate&) = default;
 };
 
-using RuleGate = std::variant<PressureGate, AvailableBelow>;
+struct AvailableGate {
+  AvailableBelow available;
+  // The group also requires that free swap is short: it cannot fire on a host without swap.
+  bool needs_swap = false;
+
+  friend bool operator==(const AvailableGate&, const AvailableGate&) = default;
+};
+
+using RuleGate = std::variant<PressureGate, AvailableGate>;
 
 // The average that the gate compares; 0 if it is missing.
 [[nodiscard]] double average_of(const PressureGate& gate, const PressureFile& file);
 [[nodiscard]] inline bool is_open(const PressureGate& gate, double average) {
   return average > gate.open_above;
+}
+[[nodiscard]] bool is_open(const AvailableGate& gate, const Host& host);
+// It waits for swap that the host does not have. Added swap has to be filled before it is short.
+[[nodiscard]] inline bool lacks_swap(const AvailableGate& gate, const Host& host) {
+  return gate.needs_swap && host.total_swap() == 0;
 }
 // How long it stays shut at least, if this is its average now: it need not be read meanwhile.
 [[nodiscard]] std::chrono::seconds shut_for(const PressureGate& gate, double average);

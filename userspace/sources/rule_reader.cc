@@ -16,7 +16,6 @@
 #include "base/unique_fd.h"
 #include "kernel/held_file.h"
 #include "kernel/memory_files.h"
-#include "rulesets/own_detectors.h"
 #include "sources/own_unit.h"
 #include "sources/rule_pressure.h"
 #include "sources/rule_selection.h"
@@ -389,13 +388,8 @@ void append(const std::vector<rulesets::RuleNeed>& more, std::vector<rulesets::R
   needs.insert(needs.end(), more.begin(), more.end());
 }
 
-bool has_host_gate(const rulesets::ReadingPlan& plan) {
-  return std::ranges::any_of(plan, [](const rulesets::RulesetReading& each) {
-    return std::ranges::any_of(each.gates, [](const rulesets::RuleGate& gate) {
-      return std::holds_alternative<rulesets::AvailableBelow>(gate);
-    });
-  });
-}
+// The pause after a reading of a gate that needs swap, on a host that has none.
+constexpr Duration kWithoutSwap = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -430,8 +424,7 @@ rulesets::RuleObservation RuleSampleReader::read(MonotonicTime now,
 rulesets::RuleObservation RuleSampleReader::read_planned(
     MonotonicTime now, const SharedValue<rulesets::ReadingPlan>& plan) {
   if (plan != plan_) change_plan(plan);
-  rulesets::Host host;
-  if (has_host_gate(*plan_)) read_host(proc_, host);
+  std::optional<rulesets::Host> host;
   std::vector<rulesets::RuleNeed> needs;
   std::vector<std::string> deferred;
   const bool overview = now >= overview_due_;
@@ -456,9 +449,8 @@ rulesets::RuleObservation RuleSampleReader::read_planned(
   return observation;
 }
 
-// REQUIRES: all rulesets are deferred, so each gate that is a pressure has a time.
+// REQUIRES: all rulesets are deferred, so each gate was found shut.
 MonotonicTime RuleSampleReader::next_reading() const {
-  if (has_host_gate(*plan_)) return {};
   MonotonicTime next = MonotonicTime::max();
   for (const rulesets::RulesetReading& each : *plan_) {
     for (const MonotonicTime shut_until : times_.at(each.ruleset).shut_until) {
@@ -489,8 +481,8 @@ void RuleSampleReader::change_plan(const SharedValue<rulesets::ReadingPlan>& pla
   plan_ = plan;
 }
 
-bool RuleSampleReader::is_open(const rulesets::RulesetReading& reading, const rulesets::Host& host,
-                               MonotonicTime now) {
+bool RuleSampleReader::is_open(const rulesets::RulesetReading& reading,
+                               std::optional<rulesets::Host>& host, MonotonicTime now) {
   if (reading.gates.empty()) return true;
   RulesetTimes& times = times_[reading.ruleset];
   bool open = false;
@@ -499,7 +491,8 @@ bool RuleSampleReader::is_open(const rulesets::RulesetReading& reading, const ru
     if (const auto* pressure = std::get_if<rulesets::PressureGate>(&reading.gates[i])) {
       open = is_open(*pressure, now, times.shut_until[i]);
     } else {
-      open = rulesets::is_below(std::get<rulesets::AvailableBelow>(reading.gates[i]), host);
+      open = is_open(std::get<rulesets::AvailableGate>(reading.gates[i]), host, now,
+                     times.shut_until[i]);
     }
   }
   if (open) times.open_until = now + reading.kept;
@@ -512,6 +505,16 @@ bool RuleSampleReader::is_open(const rulesets::PressureGate& gate, MonotonicTime
   const auto average = gates_.highest(gate);
   if (!average || rulesets::is_open(gate, *average)) return true;
   shut_until = now + rulesets::shut_for(gate, *average);
+  return false;
+}
+
+bool RuleSampleReader::is_open(const rulesets::AvailableGate& gate,
+                               std::optional<rulesets::Host>& host, MonotonicTime now,
+                               MonotonicTime& shut_until) const {
+  if (now < shut_until) return false;
+  if (!host) read_host(proc_, host.emplace());
+  if (rulesets::is_open(gate, *host)) return true;
+  shut_until = rulesets::lacks_swap(gate, *host) ? now + kWithoutSwap : now;
   return false;
 }
 

@@ -65,10 +65,14 @@ class RuleSampleReader {
 
   [[nodiscard]] std::vector<std::string> spared();
   void change_plan(const SharedValue<rulesets::ReadingPlan>& plan);
-  [[nodiscard]] bool is_open(const rulesets::RulesetReading& reading, const rulesets::Host& host,
-                             MonotonicTime now);
+  // `host` is read for the first gate that needs it.
+  [[nodiscard]] bool is_open(const rulesets::RulesetReading& reading,
+                             std::optional<rulesets::Host>& host, MonotonicTime now);
   [[nodiscard]] bool is_open(const rulesets::PressureGate& gate, MonotonicTime now,
                              MonotonicTime& shut_until);
+  [[nodiscard]] bool is_open(const rulesets::AvailableGate& gate,
+                             std::optional<rulesets::Host>& host, MonotonicTime now,
+                             MonotonicTime& shut_until) const;
   [[nodiscard]] MonotonicTime next_reading() const;
 
   const kernel::CgroupTree& tree_;

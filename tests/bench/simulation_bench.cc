@@ -49,7 +49,7 @@ constexpr Contender kContenders[] = {
 };
 
 struct Totals {
-  std::uint64_t hot_node_minutes = 0;
+  double hot_node_minutes = 0;
   rebalance::SimulationPoint last;
 
   void add(const rebalance::SimulationRun& run) {

@@ -65,12 +65,44 @@ TEST(SimulationPage, PrintsWhatIsUnknownAsUnknown) {
   const SimulationSubject subject{.description = "A trace.", .notes = {"<cut>"}, .is_trace = true};
   const std::string page = simulation_page(subject, runs);
   EXPECT_THAT(page, HasSubstr("<p><strong>&lt;cut&gt;</strong></p>"));
-  EXPECT_THAT(page, HasSubstr("none</td><td>unknown</td><td>60</td><td>unknown</td><td>-</td>"));
+  EXPECT_THAT(page,
+              HasSubstr("none</td><td>unknown</td><td>unknown</td><td>unknown</td><td>-</td>"));
   EXPECT_THAT(page, HasSubstr("<td>unknown</td><td>unknown</td><td>0</td><td>0</td><td>0</td>"
                               "<td>2</td></tr>"));
   EXPECT_THAT(section_of(page, "Kills by the kernel avoided"), HasSubstr("<p>unknown</p>"));
   // The line ends before the unknown value.
   EXPECT_THAT(section_of(page, "Hot nodes"), HasSubstr(R"(run0" points="56.0,12.0 56.0,12.0 "/>)"));
+}
+
+SimulationRun uncertain_run(const std::string& name, double hot, double unknown) {
+  SimulationRun run = run_with(name, 0, 0);
+  run.hot_node_minutes = hot;
+  run.unknown_node_minutes = unknown;
+  run.compared_node_minutes = 180;
+  run.compared_hot_node_minutes = 15;
+  run.points[0] = {.hot_nodes = 4, .compared_nodes = 3, .compared_hot_nodes = 2};
+  run.points[1] = {.seconds = 3600, .hot_nodes = 2, .compared_nodes = 3, .compared_hot_nodes = 1};
+  if (unknown > 0) run.points[1].unknown_nodes = 3;
+  return run;
+}
+
+// Nodes that are not measured any more are not shown as cool.
+TEST(SimulationPage, ShowsWhatUnknownNodesMayAdd) {
+  const std::vector<SimulationRun> runs{uncertain_run("none", 240, 0),
+                                        uncertain_run("p", 120.5, 90.25)};
+  const SimulationSubject trace{.description = "A trace.", .notes = {}, .is_trace = true};
+  const std::string page = simulation_page(trace, runs);
+  EXPECT_THAT(page, HasSubstr("none</td><td>240</td><td>15 of 180</td>"));
+  EXPECT_THAT(page, HasSubstr("p</td><td>120.5 to 210.75</td><td>15 of 180</td>"));
+  const std::string hot = section_of(page, "Hot nodes: less than");
+  // From 4 to 2 nodes, and up to 5; the run without unknown nodes has no band.
+  EXPECT_THAT(hot, HasSubstr(R"(<polygon class="band run1" )"
+                             R"(points="56.0,51.6 548.0,12.0 548.0,130.8 56.0,51.6 "/>)"));
+  EXPECT_THAT(hot, Not(HasSubstr("band run0")));
+  EXPECT_THAT(section_of(page, "Hot nodes of those that every run measures"),
+              HasSubstr(R"(run1" points="56.0,12.0 548.0,111.0 "/>)"));
+  // A synthetic cluster has no unknown nodes.
+  EXPECT_THAT(simulation_page(subject_of({}), runs), Not(HasSubstr("every run measures")));
 }
 
 }  // namespace

@@ -114,6 +114,37 @@ TEST(TraceCommand, AMovedPodStaysMoved) {
   EXPECT_THAT(ran.output, Not(HasSubstr(R"("moves": 2)")));
 }
 
+constexpr const char* kLifePolicy = R"(profiles:
+- name: p
+  pluginConfig: [{name: PodLifeTime, args: {maxPodLifeTimeSeconds: 60}}]
+  plugins: {deschedule: {enabled: [PodLifeTime]}}
+)";
+
+// The policy moves pods that nothing measures.
+TEST(TraceCommand, NodesWithoutAMeasurementMayBeHot) {
+  const TempTree tree{{"policy.yaml", kLifePolicy}};
+  std::string state = objects();
+  state.insert(state.find(R"("namespace")"), R"("creationTimestamp": "2025-12-31T00:00:00Z", )");
+  for (const char* const time : {"2026-01-01T00:00:00Z", "2026-01-01T00:05:00Z", "1767226200"}) {
+    tree.write(fmt::format("trace/{}.json", time), state);
+    const std::string all = samples();
+    tree.write(fmt::format("trace/{}-nodes.json", time),
+               all.substr(0, all.find(R"(, {"kind": "PodMetrics")")) + "]}");
+  }
+  const Ran ran = simulate_trace(tree, {"-o", "json"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.errors;
+  const std::string moved = ran.output.substr(ran.output.find("policy.yaml"));
+  for (const char* const each :
+       {R"("hotNodeMinutes": 5,)", R"("hotNodeMinutesMost": 15,)", R"("unknownNodeMinutes": 10,)",
+        R"("comparedNodeMinutes": 10,)", R"("comparedHotNodeMinutes": 5,)",
+        R"("plansWithMoreHotNodes": null)", R"("comparedHotNodes": null)"}) {
+    EXPECT_THAT(moved, HasSubstr(each));
+  }
+  const Ran table = simulate_trace(tree);
+  EXPECT_THAT(table.output, testing::ContainsRegex("none +10 +5 of 10 "));
+  EXPECT_THAT(table.output, testing::ContainsRegex("policy.yaml +5 to 15 +5 of 10 "));
+}
+
 TEST(TraceCommand, ADirectoryMayBeAState) {
   const TempTree tree;
   write_trace(tree);
@@ -135,7 +166,7 @@ TEST(TraceCommand, ThePageAndTheTablePrintWhatIsUnknown) {
   write_trace(tree);
   const Ran ran = simulate_trace(tree, {"--page", tree / "page.html"});
   ASSERT_EQ(ran.exit_code, 0) << ran.errors;
-  EXPECT_THAT(ran.output, testing::ContainsRegex("none +10 +0 +unknown +unknown +unknown"));
+  EXPECT_THAT(ran.output, testing::ContainsRegex("none +10 +10 of 20 +unknown +unknown"));
   const std::string page = forestall::test::read_text(tree / "page.html");
   EXPECT_THAT(page,
               HasSubstr("3 states from 2026-01-01T00:00:00.000Z to 2026-01-01T00:10:00.000Z"));

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include "descheduler/cluster_snapshot.h"
 #include "rebalance/waiting_pods.h"
 #include "world.h"
@@ -162,6 +164,105 @@ TEST(TraceSimulation, AnUnmeasuredNodeIsUnknownNotCool) {
   EXPECT_EQ(run.unknown_node_minutes, 15U);
 }
 
+const PodText kOldPod{.memory = "200Mi",
+                      .metadata = R"(, "creationTimestamp": "2026-01-01T11:00:00Z")"};
+
+Policy life_policy() {
+  return plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 60}"), {}).policy;
+}
+
+// n1 and n3 are hot. Nothing measures the pod of n1.
+std::vector<std::string> unmeasured_state() {
+  return nodes_with("950Mi", "100Mi") +
+         std::vector{node_text("n3", {.cpu = "8", .memory = "1000Mi", .cordoned = true}),
+                     node_sample("n3", "950Mi"), pod_text("a", "n1", kOldPod)};
+}
+
+// The run without a policy, then that with it.
+std::vector<SimulationRun> compared(const Policy& policy, const std::vector<std::string>& objects,
+                                    int states) {
+  std::deque<TraceSimulation> simulations;
+  simulations.emplace_back(TracePlayOptions{.interval_seconds = 86'400}, "none", nullptr);
+  simulations.emplace_back(TracePlayOptions{.interval_seconds = 86'400}, "policy", &policy);
+  for (int i = 0; i < states; ++i) {
+    const Snapshot state = state_of(objects, i);
+    for (TraceSimulation& each : simulations) each.play(state);
+    compare_runs(simulations);
+  }
+  std::vector<SimulationRun> runs;
+  for (TraceSimulation& each : simulations) runs.push_back(std::move(each).take());
+  return runs;
+}
+
+// The move of a pod that nothing measures does not cool its node.
+TEST(TraceSimulation, ComparesNodesThatEveryRunMeasures) {
+  const auto runs = compared(life_policy(), unmeasured_state(), 3);
+  EXPECT_EQ(runs[1].points[0].moves, 1U);
+  EXPECT_EQ(runs[0].hot_node_minutes, 20);
+  EXPECT_EQ(runs[0].unknown_node_minutes, 0);
+  // n1 and n2 are unknown after the first state.
+  EXPECT_EQ(runs[1].hot_node_minutes, 15);
+  EXPECT_EQ(runs[1].unknown_node_minutes, 10);
+  for (const SimulationRun& run : runs) {
+    EXPECT_EQ(run.compared_hot_node_minutes, 15) << run.name;
+    EXPECT_EQ(run.compared_node_minutes, 20) << run.name;
+    EXPECT_EQ(run.points[0].compared_hot_nodes, 2U);
+    EXPECT_EQ(run.points[1].compared_hot_nodes, 1U);
+    EXPECT_EQ(run.points[1].compared_nodes, 1U);
+  }
+}
+
+TEST(TraceSimulation, ComparesNothingIfNoNodeIsMeasuredInEveryRun) {
+  const auto runs = compared(
+      life_policy(), nodes_with("950Mi", "100Mi") + std::vector{pod_text("a", "n1", kOldPod)}, 2);
+  for (const SimulationRun& run : runs) {
+    EXPECT_EQ(run.points[0].compared_hot_nodes, 1U);
+    EXPECT_EQ(run.points[1].compared_nodes, 0U);
+    EXPECT_EQ(run.points[1].compared_hot_nodes, std::nullopt);
+  }
+  const auto unmeasured = compared(life_policy(), {node_text("n1", kOneGib)}, 2);
+  EXPECT_EQ(unmeasured[1].compared_hot_node_minutes, std::nullopt);
+  EXPECT_EQ(unmeasured[1].compared_node_minutes, 0);
+}
+
+TEST(TraceSimulation, WhetherAPlanLeavesMoreNodesHotMayBeUnknown) {
+  const Policy policy = life_policy();
+  const auto measured_pod = pod_sample("a", "200Mi");
+  const auto with_pod = [&](const std::string& second_node) {
+    return compared(policy,
+                    nodes_with("100Mi", second_node) +
+                        std::vector{pod_text("a", "n1", kOldPod), measured_pod},
+                    2)[1]
+        .plans_with_more_hot_nodes;
+  };
+  EXPECT_EQ(with_pod("100Mi"), 0U);
+  EXPECT_EQ(with_pod("850Mi"), 1U);
+  // Two nodes become unknown.
+  EXPECT_EQ(compared(policy, unmeasured_state(), 2)[1].plans_with_more_hot_nodes, std::nullopt);
+  // No node becomes unknown, but the destination was.
+  const std::vector<std::string> to_unknown{node_text("n1", kOneGib), node_text("n2", kOneGib),
+                                            node_sample("n1", "950Mi"),
+                                            pod_text("a", "n1", kOldPod), measured_pod};
+  EXPECT_EQ(compared(policy, to_unknown, 2)[1].plans_with_more_hot_nodes, std::nullopt);
+  // An unknown node that no pod moves to stays as it was.
+  const auto apart =
+      nodes_with("100Mi", "850Mi") +
+      std::vector{node_text("n3", {.cpu = "8", .memory = "1000Mi", .cordoned = true}),
+                  pod_text("a", "n1", kOldPod), measured_pod};
+  EXPECT_EQ(compared(policy, apart, 2)[1].plans_with_more_hot_nodes, 1U);
+}
+
+TEST(TraceSimulation, MinutesAreSumsOfExactTimes) {
+  TraceSimulation simulation({}, "none", nullptr);
+  Snapshot state = state_of(hot_state(), 0);
+  for (int i = 0; i < 4; ++i) {
+    simulation.play(state);
+    state.taken_ns += kNanosPerUnit / 2;
+  }
+  const SimulationRun run = std::move(simulation).take();
+  EXPECT_DOUBLE_EQ(run.hot_node_minutes.value(), 1.5 / 60);
+}
+
 TEST(TraceOverlay, UsageFollowsThePodAndThePodIsNew) {
   TraceOverlay overlay;
   const PodText text{.status = R"(, "containerStatuses": [{"name": "c", "restartCount": 7}])"};
@@ -239,8 +340,7 @@ TEST(TraceOverlay, WithoutAMeasurementBothNodesAreUnknown) {
 }
 
 TEST(TraceSimulation, AReplacementWaitsUntilANodeFits) {
-  const Policy policy =
-      plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 60}"), {}).policy;
+  const Policy policy = life_policy();
   const PodText large{.memory = "900Mi",
                       .metadata = R"(, "creationTimestamp": "2026-01-01T11:00:00Z")"};
   const PodText recent{.memory = "500Mi",

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "offline/simulation_report.h"
+
 namespace forestall::cli {
 namespace {
 
@@ -46,6 +48,11 @@ svg { width: 100%; height: auto; } svg text { fill: var(--ink); font-size: 12px;
 .run2 { stroke: var(--run2); stroke-dasharray: 2 3; }
 .run3 { stroke: var(--run3); stroke-dasharray: 9 3 2 3; }
 .run4 { stroke: var(--run4); } .run5 { stroke: var(--run5); stroke-dasharray: 7 3; }
+/* Nodes without a measurement. */
+.band { stroke: none; fill-opacity: .12; } .band.run0 { fill: var(--run0); }
+.band.run1 { fill: var(--run1); } .band.run2 { fill: var(--run2); }
+.band.run3 { fill: var(--run3); } .band.run4 { fill: var(--run4); }
+.band.run5 { fill: var(--run5); }
 .key { display: inline-block; margin-right: .5rem; vertical-align: middle; width: 34px; }
 )";
 
@@ -91,11 +98,20 @@ struct PlotRow {
   const char* title;
   // `unmoved`: the point at the same time of the run in which nothing is moved. Nothing: unknown.
   std::optional<double> (*value)(const SimulationPoint& unmoved, const SimulationPoint& point);
+  // How much more it may be. Null: it is exact.
+  double (*uncertainty)(const SimulationPoint& point) = nullptr;
+  bool of_trace_only = false;
 };
 
 constexpr PlotRow kPlotRows[] = {
     {"Hot nodes: less than a tenth of the memory available",
-     [](const SimulationPoint&, const SimulationPoint& each) { return number(each.hot_nodes); }},
+     [](const SimulationPoint&, const SimulationPoint& each) { return number(each.hot_nodes); },
+     [](const SimulationPoint& each) { return static_cast<double>(each.unknown_nodes); }},
+    {"Hot nodes of those that every run measures",
+     [](const SimulationPoint&, const SimulationPoint& each) {
+       return number(each.compared_hot_nodes);
+     },
+     nullptr, true},
     {"Evictions by the kubelet and kills by the kernel, since the start",
      [](const SimulationPoint&, const SimulationPoint& each) -> std::optional<double> {
        if (!each.evictions || !each.kills) return std::nullopt;
@@ -119,6 +135,10 @@ constexpr PlotRow kPlotRows[] = {
      }},
 };
 
+double uncertainty_of(const PlotRow& row, const SimulationPoint& point) {
+  return row.uncertainty == nullptr ? 0 : row.uncertainty(point);
+}
+
 // Where values and times are in a plot of these runs.
 class PlotScale {
  public:
@@ -127,7 +147,7 @@ class PlotScale {
       for (std::size_t i = 0; i < run.points.size(); ++i) {
         const auto value = row.value(runs.front().points[i], run.points[i]);
         is_known_ = is_known_ || value.has_value();
-        top_ = std::max(top_, value.value_or(0));
+        top_ = std::max(top_, value.value_or(0) + uncertainty_of(row, run.points[i]));
         bottom_ = std::min(bottom_, value.value_or(0));
         end_ = std::max(end_, static_cast<double>(run.points[i].seconds));
       }
@@ -173,6 +193,25 @@ class PlotScale {
   bool is_known_ = false;
 };
 
+// From the known values to what they may be at most; empty: they are exact.
+std::string band_of(const PlotRow& row, const PlotScale& scale, const SimulationRun& unmoved,
+                    const SimulationRun& run, std::size_t index) {
+  std::string most;
+  std::string least;
+  bool is_exact = true;
+  for (std::size_t i = 0; i < run.points.size(); ++i) {
+    const double known = row.value(unmoved.points[i], run.points[i]).value_or(0);
+    const double more = uncertainty_of(row, run.points[i]);
+    is_exact = is_exact && more <= 0;
+    const double x = scale.x_of(static_cast<double>(run.points[i].seconds));
+    most += fmt::format("{:.1f},{:.1f} ", x, scale.y_of(known + more));
+    least = fmt::format("{:.1f},{:.1f} ", x, scale.y_of(known)) + least;
+  }
+  if (is_exact) return "";
+  return fmt::format("<polygon class=\"band run{}\" points=\"{}{}\"/>\n", index % kStrokes, most,
+                     least);
+}
+
 // Ends where values are unknown.
 std::string line_of(const PlotRow& row, const PlotScale& scale, const SimulationRun& unmoved,
                     const SimulationRun& run, std::size_t index) {
@@ -207,6 +246,9 @@ std::string plot_section(const PlotRow& row, std::span<const SimulationRun> runs
       row.title, kWidth, kHeight);
   out += scale.axes();
   for (std::size_t i = 0; i < runs.size(); ++i) {
+    out += band_of(row, scale, runs.front(), runs[i], i);
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
     out += line_of(row, scale, runs.front(), runs[i], i);
   }
   return out + "</svg></section>\n";
@@ -228,8 +270,8 @@ std::string row_of(std::span<const SimulationRun> runs, std::size_t index, bool 
       R"(<tr><td><svg class="key" viewBox="0 0 34 8"><line x1="0" x2="34" y1="4" y2="4" )"
       R"(class="{}"/></svg>{}</td>)",
       line_class(index), escaped_html(run.name));
-  out += cell(run.hot_node_minutes);
-  if (of_trace) out += cell(std::optional(run.unknown_node_minutes));
+  out += fmt::format("<td>{}</td>", hot_minutes_text(run));
+  if (of_trace) out += fmt::format("<td>{}</td>", compared_minutes_text(run));
   out += cell(last.evictions) + avoided_cell(&SimulationPoint::evictions);
   out += cell(last.kills) + avoided_cell(&SimulationPoint::kills);
   out += cell(std::optional(last.moves)) + cell(std::optional(last.loops));
@@ -243,7 +285,7 @@ std::string table_of(std::span<const SimulationRun> runs, bool of_trace) {
       "<table><tr><th>policy</th><th>hot node minutes</th>{}<th>evictions by the kubelet</th>"
       "<th>avoided</th><th>kills by the kernel</th><th>avoided</th><th>moves</th><th>loops</th>"
       "<th>refused moves</th>{}</tr>\n",
-      of_trace ? "<th>unknown node minutes</th>" : "",
+      of_trace ? "<th>of nodes that every run measures</th>" : "",
       of_trace ? "<th>waiting in the end</th>" : "");
   for (std::size_t i = 0; i < runs.size(); ++i) out += row_of(runs, i, of_trace);
   return out + "</table>\n";
@@ -276,7 +318,9 @@ std::string simulation_page(const SimulationSubject& subject, std::span<const Si
   }
   out += table_of(runs, subject.is_trace);
   out += "<div class=\"plots\">\n";
-  for (const PlotRow& each : kPlotRows) out += plot_section(each, runs);
+  for (const PlotRow& each : kPlotRows) {
+    if (subject.is_trace || !each.of_trace_only) out += plot_section(each, runs);
+  }
   return out + "</div>\n</body></html>\n";
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "offline/simulation_report.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -28,7 +31,11 @@ void write_point(text::JsonWriter& out, const SimulationPoint& point, bool of_tr
   out.begin_object();
   out.member("seconds", point.seconds);
   write_count(out, "hotNodes", point.hot_nodes);
-  if (of_trace) out.member("unknownNodes", point.unknown_nodes);
+  if (of_trace) {
+    out.member("unknownNodes", point.unknown_nodes);
+    out.member("comparedNodes", point.compared_nodes);
+    write_count(out, "comparedHotNodes", point.compared_hot_nodes);
+  }
   out.member("moves", point.moves);
   out.member("loops", point.loops);
   write_count(out, "evictions", point.evictions);
@@ -42,7 +49,37 @@ std::string count_text(const std::optional<Number>& count) {
   return count ? std::to_string(*count) : "unknown";
 }
 
+// In hundredths.
+double rounded_minutes(double minutes) {
+  constexpr double kHundredths = 100;
+  return std::round(minutes * kHundredths) / kHundredths;
+}
+
+// Known hot, and with the unknown nodes.
+void write_minutes(text::JsonWriter& out, const SimulationRun& run) {
+  std::optional<double> most = run.hot_node_minutes;
+  if (most) *most += run.unknown_node_minutes;
+  write_count(out, "hotNodeMinutesMost", most);
+  out.member("unknownNodeMinutes", run.unknown_node_minutes);
+  out.member("comparedNodeMinutes", run.compared_node_minutes);
+  write_count(out, "comparedHotNodeMinutes", run.compared_hot_node_minutes);
+}
+
 }  // namespace
+
+std::string hot_minutes_text(const SimulationRun& run) {
+  if (!run.hot_node_minutes) return "unknown";
+  const double least = *run.hot_node_minutes;
+  const double most = least + run.unknown_node_minutes;
+  if (run.unknown_node_minutes <= 0) return fmt::format("{}", rounded_minutes(least));
+  return fmt::format("{} to {}", rounded_minutes(least), rounded_minutes(most));
+}
+
+std::string compared_minutes_text(const SimulationRun& run) {
+  if (!run.compared_hot_node_minutes) return "unknown";
+  return fmt::format("{} of {}", rounded_minutes(*run.compared_hot_node_minutes),
+                     rounded_minutes(run.compared_node_minutes));
+}
 
 void write_runs(text::JsonWriter& out, std::span<const SimulationRun> runs, bool of_trace) {
   out.key("runs");
@@ -51,11 +88,11 @@ void write_runs(text::JsonWriter& out, std::span<const SimulationRun> runs, bool
     out.begin_object();
     out.member("policy", run.name);
     write_count(out, "hotNodeMinutes", run.hot_node_minutes);
-    if (of_trace) out.member("unknownNodeMinutes", run.unknown_node_minutes);
+    if (of_trace) write_minutes(out, run);
     write_count(out, "evictionsAvoided", avoided(runs, run, &SimulationPoint::evictions));
     write_count(out, "killsAvoided", avoided(runs, run, &SimulationPoint::kills));
     out.member("refused", run.refused);
-    out.member("plansWithMoreHotNodes", run.plans_with_more_hot_nodes);
+    write_count(out, "plansWithMoreHotNodes", run.plans_with_more_hot_nodes);
     if (!run.error.empty()) out.member("error", run.error);
     out.key("points");
     out.begin_list();
@@ -68,15 +105,15 @@ void write_runs(text::JsonWriter& out, std::span<const SimulationRun> runs, bool
 
 void print_runs(std::span<const SimulationRun> runs, bool of_trace) {
   std::vector<std::string> header{"policy", "hot node minutes"};
-  if (of_trace) header.emplace_back("unknown");
+  if (of_trace) header.emplace_back("where all runs measure");
   header.insert(header.end(),
                 {"evictions", "avoided", "OOM kills", "avoided", "moves", "loops", "refused"});
   if (of_trace) header.emplace_back("waiting");
   tables::Table table(header);
   for (const SimulationRun& run : runs) {
     const SimulationPoint& last = run.points.back();
-    std::vector<std::string> row{run.name, count_text(run.hot_node_minutes)};
-    if (of_trace) row.push_back(std::to_string(run.unknown_node_minutes));
+    std::vector<std::string> row{run.name, hot_minutes_text(run)};
+    if (of_trace) row.push_back(compared_minutes_text(run));
     row.insert(
         row.end(),
         {count_text(last.evictions), count_text(avoided(runs, run, &SimulationPoint::evictions)),

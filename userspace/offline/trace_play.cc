@@ -59,6 +59,7 @@ class TracePlayer {
   bool play(const rebalance::Snapshot& state, text::Findings& findings) {
     if (simulations_.empty() && !start(state, findings)) return false;
     for (rebalance::TraceSimulation& each : simulations_) each.play(state);
+    rebalance::compare_runs(simulations_);
     if (played_.states == 0) played_.first_ns = state.taken_ns;
     played_.last_ns = state.taken_ns;
     played_.has_reports = played_.has_reports || !state.reports.empty();

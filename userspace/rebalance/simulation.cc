@@ -32,7 +32,7 @@ class Simulation {
       *now_.kills += step.kills;
       now_.seconds = now;
       now_.hot_nodes = count_hot();
-      *run_.hot_node_minutes += *now_.hot_nodes;
+      *run_.hot_node_minutes += static_cast<double>(*now_.hot_nodes);
       if (policy_ && now > 0 && now % interval == 0) apply_policy(now);
       if (now % kPointSeconds == 0) run_.points.push_back(now_);
     }
@@ -60,7 +60,7 @@ class Simulation {
       ++now_.moves;
       if (now - before < kLoopSeconds) ++now_.loops;
     }
-    if (count_hot() > now_.hot_nodes) ++run_.plans_with_more_hot_nodes;
+    if (count_hot() > now_.hot_nodes) ++*run_.plans_with_more_hot_nodes;
     if (plan.history) history_ = std::move(*plan.history);
   }
 

@@ -44,7 +44,10 @@ struct SimulationPoint {
   std::optional<std::uint64_t> kills = 0;      // by the kernel
   // Of a trace.
   std::uint64_t unknown_nodes = 0;  // whose memory is not measured
-  std::uint64_t waiting = 0;        // replacements that fit no node
+  // Of nodes that are measured in all runs: comparable between policies.
+  std::uint64_t compared_nodes = 0;
+  std::optional<std::uint64_t> compared_hot_nodes = {};  // nothing: there are none
+  std::uint64_t waiting = 0;                             // replacements that fit no node
 };
 
 // A node is hot if less than this share of its memory is available.
@@ -63,10 +66,14 @@ inline constexpr std::int64_t kLoopSeconds = 3600;
 struct SimulationRun {
   std::string name;
   std::vector<SimulationPoint> points;
-  std::optional<std::uint64_t> hot_node_minutes = 0;  // nothing: unknown
-  std::uint64_t unknown_node_minutes = 0;             // of a trace
-  std::uint64_t refused = 0;                          // evictions that a rule of the plan refused
-  std::uint64_t plans_with_more_hot_nodes = 0;        // right after its moves than before them
+  std::optional<double> hot_node_minutes = 0;  // nothing: unknown
+  // Of a trace. Unknown nodes may have been hot: hot_node_minutes is the least.
+  double unknown_node_minutes = 0;
+  double compared_node_minutes = 0;                      // of SimulationPoint::compared_nodes
+  std::optional<double> compared_hot_node_minutes = {};  // nothing: there are none
+  std::uint64_t refused = 0;  // evictions that a rule of the plan refused
+  // Right after its moves than before them. Nothing: of some plan it is unknown.
+  std::optional<std::uint64_t> plans_with_more_hot_nodes = 0;
   std::string error;  // the first one that ended a plugin; empty: none did
 };
 

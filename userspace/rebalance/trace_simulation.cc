@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 
@@ -37,22 +36,8 @@ bool is_same(const NodeReport& a, const NodeReport& b) {
   return a.node == b.node && a.time_ns == b.time_ns;
 }
 
-struct NodeMemory {
-  std::optional<Nanos> used;
-  std::optional<Nanos> reported_capacity;
-};
-
-// The last sample of each node, else its last report.
-std::unordered_map<std::string_view, NodeMemory> memory_of_nodes(const Snapshot& state) {
-  std::unordered_map<std::string_view, NodeMemory> nodes;
-  for (const NodeReport& each : state.reports) {
-    nodes[each.node] = {.used = each.working_set, .reported_capacity = each.capacity};
-  }
-  for (const MetricsSample& each : state.node_metrics) {
-    const Amount* const memory = each.usage.find(kMemory);
-    if (memory != nullptr) nodes[each.name].used = memory->nanos;
-  }
-  return nodes;
+double minutes_of(Nanos node_time) {
+  return to_double(node_time) / static_cast<double>(kMinuteSeconds * kNanosPerUnit);
 }
 
 bool is_of_daemon_set(const ClusterPod& pod) {
@@ -84,27 +69,39 @@ void TraceSimulation::play(const Snapshot& recorded) {
     place_waiting(state, {});
     state = moved(recorded);
   }
-  const HotNodes hot = count_hot(state);
+  nodes_ = heat_of_nodes(state, overlay_);
+  const HotCount count = count_hot(nodes_);
   now_.seconds = (now_ns - *start_ns_) / kNanosPerUnit;
-  now_.hot_nodes = hot.hot;
-  now_.unknown_nodes = hot.unknown;
-  hot_known_ = hot_known_ || hot.hot.has_value();
+  now_.hot_nodes = count.hot;
+  now_.unknown_nodes = count.unknown;
+  hot_known_ = hot_known_ || count.hot.has_value();
   if (policy_) join_reports(state);
   if (policy_ && is_due(now_ns)) {
     planned_ns_ = now_ns;
     apply_policy(state);
-    // With the moves: a node that was not hot before may be.
-    const HotNodes after = count_hot(moved(recorded));
-    if (hot.hot && after.hot && *after.hot > *hot.hot) ++run_.plans_with_more_hot_nodes;
+    judge_plan(moved(recorded));
   }
   now_.waiting = overlay_.waiting();
   run_.points.push_back(now_);
 }
 
+void TraceSimulation::compare(const std::vector<bool>& measured) {
+  std::uint64_t hot = 0;
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    if (measured[i] && nodes_[i] == NodeHeat::hot) ++hot;
+  }
+  now_.compared_nodes = static_cast<std::uint64_t>(std::ranges::count(measured, true));
+  now_.compared_hot_nodes.reset();
+  if (now_.compared_nodes > 0) now_.compared_hot_nodes = hot;
+  run_.points.back() = now_;
+}
+
 SimulationRun TraceSimulation::take() && {
   run_.hot_node_minutes.reset();
-  if (hot_known_) run_.hot_node_minutes = hot_seconds_ / kMinuteSeconds;
-  run_.unknown_node_minutes = unknown_seconds_ / kMinuteSeconds;
+  if (hot_known_) run_.hot_node_minutes = minutes_of(hot_time_);
+  run_.unknown_node_minutes = minutes_of(unknown_time_);
+  if (compared_time_ > 0) run_.compared_hot_node_minutes = minutes_of(compared_hot_time_);
+  run_.compared_node_minutes = minutes_of(compared_time_);
   return std::move(run_);
 }
 
@@ -114,33 +111,13 @@ Snapshot TraceSimulation::moved(const Snapshot& recorded) {
   return state;
 }
 
-TraceSimulation::HotNodes TraceSimulation::count_hot(const Snapshot& state) const {
-  const auto memory = memory_of_nodes(state);
-  HotNodes count{.hot = 0};
-  for (const Node& each : state.nodes) {
-    const auto found = memory.find(each.name);
-    Nanos capacity = each.capacity.of(kMemory);
-    if (capacity <= 0) capacity = each.allocatable.of(kMemory);
-    if (capacity <= 0 && found != memory.end()) {
-      capacity = found->second.reported_capacity.value_or(0);
-    }
-    if (found == memory.end() || !found->second.used || capacity <= 0 ||
-        overlay_.is_unknown(each.name)) {
-      ++count.unknown;
-      continue;
-    }
-    const double available = to_double(capacity) - to_double(*found->second.used);
-    if (available < kHotShare * to_double(capacity)) ++*count.hot;
-  }
-  if (count.unknown == state.nodes.size()) count.hot.reset();
-  return count;
-}
-
 // From the last state, whose counts hold until the next one.
 void TraceSimulation::add_minutes(std::int64_t until_ns) {
-  const auto seconds = static_cast<std::uint64_t>((until_ns - last_ns_) / kNanosPerUnit);
-  hot_seconds_ += now_.hot_nodes.value_or(0) * seconds;
-  unknown_seconds_ += now_.unknown_nodes * seconds;
+  const Nanos time = Nanos{until_ns} - last_ns_;
+  hot_time_ += static_cast<Nanos>(now_.hot_nodes.value_or(0)) * time;
+  unknown_time_ += static_cast<Nanos>(now_.unknown_nodes) * time;
+  compared_time_ += static_cast<Nanos>(now_.compared_nodes) * time;
+  compared_hot_time_ += static_cast<Nanos>(now_.compared_hot_nodes.value_or(0)) * time;
 }
 
 void TraceSimulation::join_reports(Snapshot& state) {
@@ -176,6 +153,7 @@ bool TraceSimulation::is_due(std::int64_t now_ns) const {
 }
 
 void TraceSimulation::apply_policy(const Snapshot& state) {
+  received_.clear();
   RebalancePlan plan = rebalance(*policy_, state, history_);
   if (run_.error.empty()) run_.error = first_error(plan);
   Snapshot placed = state;
@@ -193,10 +171,29 @@ void TraceSimulation::apply_policy(const Snapshot& state) {
     ++now_.moves;
     if (before && state.taken_ns - *before < kLoopSeconds * kNanosPerUnit) ++now_.loops;
     placed.pods[each.pod].node = node;
+    if (node != pod.node) received_.emplace(node);
     if (is_live(pod)) leaving.push_back({pod.node, pod.request});
   }
   if (plan.history) history_ = std::move(*plan.history);
   if (overlay_.waiting() > 0) place_waiting(placed, leaving);
+}
+
+// A plan that makes a node unknown, or moves a pod to an unknown one, may have made it hot.
+void TraceSimulation::judge_plan(const Snapshot& state) {
+  if (!run_.plans_with_more_hot_nodes) return;
+  const std::vector<NodeHeat> after = heat_of_nodes(state, overlay_);
+  std::int64_t more = 0;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const bool received = received_.contains(std::string(state.nodes[i].name));
+    if (after[i] == NodeHeat::unknown && (nodes_[i] != NodeHeat::unknown || received)) {
+      run_.plans_with_more_hot_nodes.reset();
+      return;
+    }
+    // A node of which an unmeasured pod left again is measured only now.
+    if (nodes_[i] == NodeHeat::unknown) continue;
+    more += (after[i] == NodeHeat::hot ? 1 : 0) - (nodes_[i] == NodeHeat::hot ? 1 : 0);
+  }
+  if (more > 0) ++*run_.plans_with_more_hot_nodes;
 }
 
 void TraceSimulation::place_waiting(const Snapshot& state,
@@ -207,8 +204,22 @@ void TraceSimulation::place_waiting(const Snapshot& state,
   }
   const auto places = place_pods(state, waiting, leaving);
   for (std::size_t i = 0; i < waiting.size(); ++i) {
-    if (places[i]) overlay_.place(state.pods[waiting[i]], state.nodes[*places[i]].name);
+    if (!places[i]) continue;
+    const std::string_view node = state.nodes[*places[i]].name;
+    overlay_.place(state.pods[waiting[i]], node);
+    received_.emplace(node);
   }
+}
+
+void compare_runs(std::deque<TraceSimulation>& runs) {
+  if (runs.empty()) return;
+  std::vector<bool> measured(runs.front().nodes().size(), true);
+  for (const TraceSimulation& run : runs) {
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+      if (run.nodes()[i] == NodeHeat::unknown) measured[i] = false;
+    }
+  }
+  for (TraceSimulation& each : runs) each.compare(measured);
 }
 
 }  // namespace forestall::rebalance

@@ -9,10 +9,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
+#include "rebalance/node_heat.h"
 #include "rebalance/plan.h"
 #include "rebalance/policy.h"
 #include "rebalance/simulation.h"
@@ -35,23 +38,23 @@ class TraceSimulation {
 
   // The next state. REQUIRES: it is sorted, and later than the one before.
   void play(const Snapshot& recorded);
+  // The nodes of the last state, before its plan, in the order of the recorded state.
+  [[nodiscard]] const std::vector<NodeHeat>& nodes() const { return nodes_; }
+  // `measured`: whether the memory of a node of the last state is measured in every run.
+  void compare(const std::vector<bool>& measured);
   // REQUIRES: called once, after all states.
   [[nodiscard]] SimulationRun take() &&;
 
  private:
-  struct HotNodes {
-    std::optional<std::uint64_t> hot;
-    std::uint64_t unknown = 0;
-  };
-
   // The state with the moves so far.
   [[nodiscard]] Snapshot moved(const Snapshot& recorded);
-  [[nodiscard]] HotNodes count_hot(const Snapshot& state) const;
   void add_minutes(std::int64_t until_ns);
   // Adds the reports of earlier states, and keeps those of this one for later ones.
   void join_reports(Snapshot& state);
   [[nodiscard]] bool is_due(std::int64_t now_ns) const;
   void apply_policy(const Snapshot& state);
+  // `state`: the recorded one with the moves of the plan too.
+  void judge_plan(const Snapshot& state);
   void place_waiting(const Snapshot& state, const std::vector<LeavingRequest>& leaving);
 
   const TracePlayOptions options_;
@@ -65,12 +68,21 @@ class TraceSimulation {
   std::optional<std::int64_t> start_ns_;
   std::int64_t last_ns_ = 0;
   std::optional<std::int64_t> planned_ns_;
+  std::vector<NodeHeat> nodes_;
+  std::unordered_set<std::string> received_;  // nodes with a pod that the last plan moved there
   // Of nodes.
-  std::uint64_t hot_seconds_ = 0;
-  std::uint64_t unknown_seconds_ = 0;
+  Nanos hot_time_ = 0;
+  Nanos unknown_time_ = 0;
+  Nanos compared_time_ = 0;
+  Nanos compared_hot_time_ = 0;
   bool hot_known_ = false;
   SimulationPoint now_;
   SimulationRun run_;
 };
+
+// After a state, which all runs played: counts hot nodes among those that are measured in all of
+// them. A move of a pod without a measurement makes nodes unknown, so that the other counts of two
+// policies are not of the same nodes.
+void compare_runs(std::deque<TraceSimulation>& runs);
 
 }  // namespace forestall::rebalance

@@ -14,15 +14,16 @@ struct NodeMemory {
   std::optional<Nanos> reported_capacity;
 };
 
-// The last sample of each node, else its last report.
+// The last sample of each node, else its last report. The report of an agent that died stays in the
+// API server.
 std::unordered_map<std::string_view, NodeMemory> memory_of_nodes(const Snapshot& state) {
   std::unordered_map<std::string_view, NodeMemory> nodes;
   for (const NodeReport& each : state.reports) {
+    if (!is_current(each.time_ns, state.taken_ns)) continue;
     nodes[each.node] = {.used = each.working_set, .reported_capacity = each.capacity};
   }
   for (const MetricsSample& each : state.node_metrics) {
-    const Amount* const memory = each.usage.find(kMemory);
-    if (memory != nullptr) nodes[each.name].used = memory->nanos;
+    if (const auto memory = measured(each, kMemory)) nodes[each.name].used = memory;
   }
   return nodes;
 }

@@ -11,6 +11,15 @@
 
 namespace forestall::rebalance {
 
+// A measurement that differs more from the time of a plan does not show the present.
+inline constexpr std::int64_t kMeasurementAgeSeconds = 120;
+
+[[nodiscard]] inline bool is_current(std::int64_t time_ns, std::int64_t now_ns) {
+  constexpr Nanos kLongest = Nanos{kMeasurementAgeSeconds} * kNanosPerUnit;
+  const Nanos age = Nanos{now_ns} - time_ns;
+  return age <= kLongest && age >= -kLongest;
+}
+
 // An eviction threshold of the node, and how far away it is.
 struct ReportedThreshold {
   std::string_view signal;

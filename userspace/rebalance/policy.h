@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "rebalance/corrections.h"
 #include "rebalance/move_memory.h"
+#include "rebalance/node_report.h"
 #include "rebalance/selector.h"
 
 namespace forestall::rebalance {
@@ -154,7 +155,7 @@ struct NodePressureArgs {
   std::optional<double> some_stall;  // percent of the time
   std::optional<double> full_stall = 10;
   std::uint64_t consecutive_reports = 3;  // that must agree
-  std::uint64_t max_report_age_seconds = 120;
+  std::uint64_t max_report_age_seconds = kMeasurementAgeSeconds;
   double destination_headroom_percent = 10;  // of its memory, that a destination keeps
   NamespaceRule namespaces;
   std::optional<std::uint64_t> evictions_per_node;

@@ -47,6 +47,12 @@ bool leaves_soon(const ClusterPod& pod, std::int64_t now_ns) {
   return age <= kLongest && age >= -kLongest;
 }
 
+std::optional<Nanos> measured(const MetricsSample& sample, std::string_view resource) {
+  const Amount* const found = sample.usage.find(resource);
+  const bool is_partial = std::ranges::find(sample.incomplete, resource) != sample.incomplete.end();
+  return found == nullptr || is_partial ? std::nullopt : std::optional(found->nanos);
+}
+
 void sort(Snapshot& snapshot) {
   std::sort(snapshot.nodes.begin(), snapshot.nodes.end(),
             [](const Node& a, const Node& b) { return a.name < b.name; });

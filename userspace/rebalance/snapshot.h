@@ -215,6 +215,9 @@ struct MetricsSample {
   std::vector<std::string_view> incomplete = {};
 };
 
+// Nothing: not measured, or not of all containers.
+[[nodiscard]] std::optional<Nanos> measured(const MetricsSample& sample, std::string_view resource);
+
 struct PrometheusSample {
   std::optional<std::string_view> instance;
   double value = 0;

@@ -21,12 +21,6 @@ struct MeasuredUse {
   std::optional<Nanos> growth;
 };
 
-std::optional<Nanos> measured(const MetricsSample& sample, std::string_view resource) {
-  const Amount* const found = sample.usage.find(resource);
-  const bool is_partial = std::ranges::find(sample.incomplete, resource) != sample.incomplete.end();
-  return found == nullptr || is_partial ? std::nullopt : std::optional(found->nanos);
-}
-
 void add_clamped(std::optional<Nanos>& to, Nanos change) {
   if (to) *to = std::max<Nanos>(*to + change, 0);
 }
@@ -120,7 +114,7 @@ class UsageShifter {
                                 : each.uid == shift.uid;
       });
       if (found == listed.end()) continue;
-      newest = *found;
+      if (is_current(report->time_ns, state_.taken_ns)) newest = *found;
       listed.erase(found);
     }
     if (!newest) return;

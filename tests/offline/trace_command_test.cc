@@ -194,6 +194,29 @@ TEST(TraceCommand, ALastStateThatIsCutOffIsLeftOutAndNamed) {
   expect_refused(simulate_trace(tree), "2026-01-01T00:15:00Z.json:1:");
 }
 
+// Moves would end with the pods.
+TEST(TraceCommand, AStateThatLostItsPodsIsRefused) {
+  const TempTree tree;
+  write_trace(tree);
+  tree.write("trace/1767225900.json", list_of({node_of("n1"), node_of("n2")}));
+  expect_refused(simulate_trace(tree),
+                 "1767225900.json: the state has no pods, and the one before it has 2");
+  // As the last state it is left out.
+  write_state(tree, "1767225900");
+  tree.write("trace/2026-01-01T01:10:00+01:00.json", list_of({node_of("n1"), node_of("n2")}));
+  const Ran ran = simulate_trace(tree);
+  EXPECT_EQ(ran.exit_code, 0) << ran.errors;
+  EXPECT_THAT(ran.output, HasSubstr("The last state was left out: "));
+  EXPECT_THAT(ran.output, HasSubstr("the state has no pods"));
+}
+
+TEST(TraceCommand, AClusterMayHaveNoPodsYet) {
+  const TempTree tree;
+  write_trace(tree);
+  tree.write("trace/2025-12-31T23:55:00Z.json", list_of({node_of("n1"), node_of("n2")}));
+  EXPECT_EQ(simulate_trace(tree).exit_code, 0);
+}
+
 TEST(TraceCommand, RefusesGapsUnlessTheyAreAllowed) {
   const TempTree tree;
   write_trace(tree);

@@ -21,8 +21,15 @@ const typename List::value_type* find_twice(const List& sorted, Same same) {
   return nullptr;
 }
 
-std::string problem_of(const rebalance::Snapshot& state) {
+// `pods_before`: of the state before.
+std::string problem_of(const rebalance::Snapshot& state, std::size_t pods_before) {
   if (state.nodes.empty()) return "the state has no nodes";
+  // Its moved pods would count as ended.
+  if (state.pods.empty() && pods_before > 0) {
+    return "the state has no pods, and the one before it has " + std::to_string(pods_before) +
+           ": kubectl failed, or its file was not complete; the trace can be played without it, "
+           "with --max-gap";
+  }
   const auto* const node =
       find_twice(state.nodes, [](const auto& a, const auto& b) { return a.name == b.name; });
   if (node != nullptr) return "the state has Node " + std::string(node->name) + " twice";
@@ -35,14 +42,14 @@ std::string problem_of(const rebalance::Snapshot& state) {
 }
 
 // Nothing after an error, which is in `findings`.
-std::optional<rebalance::Snapshot> read_state(const RecordedState& state,
+std::optional<rebalance::Snapshot> read_state(const RecordedState& state, std::size_t pods_before,
                                               text::Findings& findings) {
   descheduler::ClusterSnapshotReader reader;
   for (const std::string& each : state.files) {
     if (!add_file(reader, each, findings)) return std::nullopt;
   }
   rebalance::Snapshot snapshot = reader.take(state.time_ns);
-  std::string problem = problem_of(snapshot);
+  std::string problem = problem_of(snapshot, pods_before);
   if (problem.empty()) return snapshot;
   findings.errors.push_back({{state.files.back(), std::nullopt}, std::move(problem)});
   return std::nullopt;
@@ -112,9 +119,10 @@ std::optional<PlayedTrace> play_trace(const SimulateOptions& simulate,
   const auto states = list_states(simulate.trace, simulate.max_gap_seconds, findings);
   if (!findings.errors.empty()) return std::nullopt;
   TracePlayer player(simulate, policies);
+  std::size_t pods_before = 0;
   for (std::size_t i = 0; i < states.size(); ++i) {
     text::Findings problems;
-    const auto state = read_state(states[i], problems);
+    const auto state = read_state(states[i], pods_before, problems);
     // Its writer may have been stopped, or may still write.
     const bool may_be_cut = i > 0 && i + 1 == states.size();
     if (!state && may_be_cut) {
@@ -123,6 +131,7 @@ std::optional<PlayedTrace> play_trace(const SimulateOptions& simulate,
       findings = std::move(problems);
       return std::nullopt;
     }
+    if (state) pods_before = state->pods.size();
   }
   return std::move(player).take();
 }

@@ -40,5 +40,16 @@ TEST(TraceStates, FilesOfOneTimeAreOneStateInTheOrderOfTheirTimes) {
   EXPECT_THAT(states[2].files, testing::ElementsAre(tree / "2026-01-01T01:05:00+01:00/nodes.json"));
 }
 
+TEST(TraceStates, TheUsualGapIsTheMedian) {
+  const auto gap_of = [](const std::vector<std::int64_t>& times) {
+    std::vector<RecordedState> states;
+    for (const std::int64_t each : times) states.push_back({each, {}});
+    return usual_gap_of(states);
+  };
+  EXPECT_EQ(gap_of({}), 0);
+  EXPECT_EQ(gap_of({7}), 0);
+  EXPECT_EQ(gap_of({0, 299, 601, 900, 5000}), 299);
+}
+
 }  // namespace
 }  // namespace forestall::cli::test

@@ -150,6 +150,34 @@ TEST(TraceSimulation, PlansOnlyAfterTheInterval) {
   EXPECT_GT(run.points[2].moves, 0U);
 }
 
+const PodText kOldPod{.memory = "200Mi",
+                      .metadata = R"(, "creationTimestamp": "2026-01-01T11:00:00Z")"};
+
+// How many of the states, at these seconds, a policy plans for that evicts one pod in each plan.
+std::uint64_t plans_at(const std::vector<std::int64_t>& seconds, std::uint64_t interval) {
+  const Policy policy = plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 1}", "{}",
+                                             "maxNoOfPodsToEvictTotal: 1, "),
+                                 {})
+                            .policy;
+  TraceSimulation simulation(
+      {.interval_seconds = interval, .usual_gap_ns = kStateSeconds * kNanosPerUnit}, "life",
+      &policy);
+  Snapshot state = state_of(nodes_with("100Mi", "100Mi") + pods_text("a", 8, "n1", kOldPod), 0);
+  const std::int64_t start_ns = state.taken_ns;
+  for (const std::int64_t each : seconds) {
+    state.taken_ns = start_ns + each * kNanosPerUnit;
+    simulation.play(state);
+  }
+  return std::move(simulation).take().points.back().moves;
+}
+
+TEST(TraceSimulation, StatesWithJitterDoNotDelayPlans) {
+  EXPECT_EQ(plans_at({0, 299, 601, 899, 1200}, 300), 5U);
+  EXPECT_EQ(plans_at({0, 299, 601, 899, 1200}, 600), 3U);
+  EXPECT_EQ(plans_at({0, 300, 600, 900, 1200}, 451), 3U);
+  EXPECT_EQ(plans_at({0, 300, 600, 900, 1200}, 0), 5U);
+}
+
 TEST(TraceSimulation, AnUnmeasuredNodeIsUnknownNotCool) {
   TraceSimulation simulation({}, "none", nullptr);
   simulation.play(state_of(
@@ -163,9 +191,6 @@ TEST(TraceSimulation, AnUnmeasuredNodeIsUnknownNotCool) {
   EXPECT_EQ(run.hot_node_minutes, 5U);
   EXPECT_EQ(run.unknown_node_minutes, 15U);
 }
-
-const PodText kOldPod{.memory = "200Mi",
-                      .metadata = R"(, "creationTimestamp": "2026-01-01T11:00:00Z")"};
 
 Policy life_policy() {
   return plan_for(policy_text("PodLifeTime", "{maxPodLifeTimeSeconds: 60}"), {}).policy;

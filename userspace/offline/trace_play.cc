@@ -57,8 +57,10 @@ std::optional<rebalance::Snapshot> read_state(const RecordedState& state, std::s
 
 class TracePlayer {
  public:
-  TracePlayer(const SimulateOptions& simulate, const std::vector<NamedPolicy>& policies)
+  TracePlayer(const SimulateOptions& simulate, const std::vector<NamedPolicy>& policies,
+              std::int64_t usual_gap_ns)
       : options_{.interval_seconds = simulate.interval_seconds,
+                 .usual_gap_ns = usual_gap_ns,
                  .placeholders = simulate.placeholders},
         policies_(policies) {}
 
@@ -118,7 +120,7 @@ std::optional<PlayedTrace> play_trace(const SimulateOptions& simulate,
                                       text::Findings& findings) {
   const auto states = list_states(simulate.trace, simulate.max_gap_seconds, findings);
   if (!findings.errors.empty()) return std::nullopt;
-  TracePlayer player(simulate, policies);
+  TracePlayer player(simulate, policies, usual_gap_of(states));
   std::size_t pods_before = 0;
   for (std::size_t i = 0; i < states.size(); ++i) {
     text::Findings problems;

@@ -148,10 +148,7 @@ void check_gaps(const std::vector<RecordedState>& states, std::uint64_t max_seco
   for (std::size_t i = 1; i < states.size(); ++i) {
     gaps.push_back(seconds_between(states[i - 1], states[i]));
   }
-  if (gaps.empty()) return;
-  std::vector<std::uint64_t> sorted = gaps;
-  std::ranges::sort(sorted);
-  const std::uint64_t usual = sorted[(sorted.size() - 1) / 2];
+  const auto usual = static_cast<std::uint64_t>(usual_gap_of(states) / kSecond);
   const std::uint64_t most =
       max_seconds > 0 ? max_seconds : kUsualGaps * std::max<std::uint64_t>(usual, 1);
   for (std::size_t i = 0; i < gaps.size(); ++i) {
@@ -170,6 +167,16 @@ void check_gaps(const std::vector<RecordedState>& states, std::uint64_t max_seco
 std::optional<std::int64_t> time_of_name(std::string_view name) {
   if (const auto seconds = unix_time_of(name)) return seconds;
   return rfc3339_time_of(name);
+}
+
+std::int64_t usual_gap_of(const std::vector<RecordedState>& states) {
+  std::vector<std::int64_t> gaps;
+  for (std::size_t i = 1; i < states.size(); ++i) {
+    gaps.push_back(states[i].time_ns - states[i - 1].time_ns);
+  }
+  if (gaps.empty()) return 0;
+  std::ranges::sort(gaps);
+  return gaps[(gaps.size() - 1) / 2];
 }
 
 std::vector<RecordedState> list_states(const std::vector<std::string>& paths,

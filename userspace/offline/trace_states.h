@@ -21,6 +21,9 @@ struct RecordedState {
 // of ".", "-" and "_". Nothing: another form.
 [[nodiscard]] std::optional<std::int64_t> time_of_name(std::string_view name);
 
+// The median of the times between states, in nanoseconds. 0: there are fewer than two states.
+[[nodiscard]] std::int64_t usual_gap_of(const std::vector<RecordedState>& states);
+
 // The states of files, and of directories with such files, or with directories of the files of a
 // state. Files of the same time are one state. `max_gap_seconds`: the longest time from state to
 // state; 0: three times the usual one. Errors are in `findings`, with the file.

@@ -149,7 +149,8 @@ void TraceSimulation::join_reports(Snapshot& state) {
 bool TraceSimulation::is_due(std::int64_t now_ns) const {
   if (!planned_ns_) return true;
   const auto interval = static_cast<std::int64_t>(options_.interval_seconds) * kNanosPerUnit;
-  return now_ns - *planned_ns_ >= interval;
+  if (interval == 0) return true;
+  return now_ns - *planned_ns_ + options_.usual_gap_ns / 2 >= interval;
 }
 
 void TraceSimulation::apply_policy(const Snapshot& state) {

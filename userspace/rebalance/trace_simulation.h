@@ -26,8 +26,11 @@
 namespace forestall::rebalance {
 
 struct TracePlayOptions {
-  // A plan is made for a state at least so long after the last plan. 0: for each state.
+  // Between two plans. 0: a plan for each state.
   std::uint64_t interval_seconds = 0;
+  // The usual time between two states. They have jitter: a plan is made for the state that is
+  // nearest to the end of the interval.
+  std::int64_t usual_gap_ns = 0;
   bool placeholders = false;  // as SimulationOptions::placeholders
 };
 

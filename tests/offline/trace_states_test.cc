@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "support/temp_tree.h"
 
@@ -49,6 +51,27 @@ TEST(TraceStates, TheUsualGapIsTheMedian) {
   EXPECT_EQ(gap_of({}), 0);
   EXPECT_EQ(gap_of({7}), 0);
   EXPECT_EQ(gap_of({0, 299, 601, 900, 5000}), 299);
+}
+
+TEST(TraceStates, RefusesWhatIsNotARegularFile) {
+  const forestall::test::TempTree tree{{"trace/2026-01-01T00:00:00Z.json", ""},
+                                       {"trace/2026-01-01T00:05:00Z/more/nodes.json", ""}};
+  const std::string fifo = tree / "trace/2026-01-01T00:10:00Z.json";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  text::Findings findings;
+  (void)list_states({tree / "trace"}, 0, findings);
+  const std::string problems = text::format(findings.errors);
+  EXPECT_THAT(problems, testing::HasSubstr("00:05:00Z/more: is not a regular file"));
+  EXPECT_THAT(problems, testing::HasSubstr("00:10:00Z.json: is not a regular file"));
+}
+
+TEST(TraceStates, ALinkToAFileIsAFile) {
+  const forestall::test::TempTree tree{{"objects", ""}, {"trace/2026-01-01T00:00:00Z.json", ""}};
+  const std::string link = tree / "trace/2026-01-01T00:05:00Z.json";
+  ASSERT_EQ(::symlink((tree / "objects").c_str(), link.c_str()), 0);
+  text::Findings findings;
+  EXPECT_EQ(list_states({tree / "trace"}, 0, findings).size(), 2U);
+  EXPECT_EQ(text::format(findings.errors), "");
 }
 
 }  // namespace

@@ -112,6 +112,9 @@ class StateLister {
   }
 
   void add_file(const std::string& path, std::int64_t time_ns) {
+    std::error_code failure;
+    // A FIFO would block.
+    if (!fs::is_regular_file(path, failure)) return fail(path, "is not a regular file");
     if (states_.empty() || states_.back().time_ns != time_ns) states_.push_back({time_ns, {}});
     states_.back().files.push_back(path);
   }

@@ -86,5 +86,46 @@ TEST(UsageShift, AnOldReportDoesNotMeasureAPod) {
   }
 }
 
+// Of a pod on n1 that moves to n2, and requests 100 MiB.
+std::vector<double> shares_after_move(Snapshot state) {
+  state.has_prometheus = true;
+  state.prometheus = {{"n1", 0.75}, {"n2", 0.5}};
+  for (Node& each : state.nodes) {
+    each.allocatable.at(kMemory) = 1000 * kMib;
+    each.allocatable.at(kCpu) = 8 * kNanosPerUnit;
+  }
+  Amounts request;
+  request.at(kMemory) = 100 * kMib;
+  std::unordered_set<std::string> unknown;
+  shift_usage(state,
+              {{.pod_namespace = "d",
+                .pod = "a",
+                .uid = "",
+                .new_uid = "",
+                .from = "n1",
+                .to = "n2",
+                .request = &request}},
+              unknown);
+  return {state.prometheus[0].value, state.prometheus[1].value};
+}
+
+TEST(UsageShift, SharesOfPrometheusFallWhereThePodWas) {
+  Snapshot state = bare_nodes();
+  MetricsSample& pod = state.pod_metrics.emplace_back(sample_of("a", 250 * kMib));
+  pod.pod_namespace = "d";
+  EXPECT_THAT(shares_after_move(state), ElementsAre(0.5, 0.75));
+  // Of both shares the larger one.
+  pod.usage.at(kCpu) = 4 * kNanosPerUnit;
+  EXPECT_THAT(shares_after_move(state), ElementsAre(0.25, 1.0));
+  pod.usage.at(kCpu) = 8 * kNanosPerUnit;
+  EXPECT_THAT(shares_after_move(state), ElementsAre(0.0, 1.0));
+}
+
+TEST(UsageShift, AShareOfAnUnmeasuredPodOnlyRises) {
+  const auto shares = shares_after_move(bare_nodes());
+  EXPECT_DOUBLE_EQ(shares[0], 0.75);
+  EXPECT_DOUBLE_EQ(shares[1], 0.6);
+}
+
 }  // namespace
 }  // namespace forestall::rebalance::test

@@ -125,7 +125,7 @@ class UsageShifter {
     for (NodeReport* const report : nodes_.at(shift.to).reports) report->pods.push_back(*newest);
   }
 
-  static void leave(Measurements& node, const MeasuredUse& use) {
+  void leave(Measurements& node, const MeasuredUse& use) {
     for (MetricsSample* const each : node.samples) {
       if (use.cpu) add_clamped(each->usage, kCpu, -*use.cpu);
       if (use.memory) add_clamped(each->usage, kMemory, -*use.memory);
@@ -136,6 +136,7 @@ class UsageShifter {
       each->some.reset();
       each->full.reset();
     }
+    change_shares(node.node, use.cpu.value_or(0), use.memory.value_or(0), -1);
   }
 
   void arrive(Measurements& node, const MeasuredUse& use, const Amounts& request) {
@@ -148,13 +149,18 @@ class UsageShifter {
     for (NodeReport* const each : node.reports) {
       change_report(*each, memory, use.growth.value_or(0), 1);
     }
-    if (node.node == nullptr) return;
+    change_shares(node.node, cpu, memory, 1);
+  }
+
+  // Prometheus does not name pods. `sign` as in change_report().
+  void change_shares(const Node* node, Nanos cpu, Nanos memory, int sign) {
+    if (node == nullptr) return;
     constexpr double kWhole = 100;
-    const double more =
-        to_double(share_on(*node.node, cpu, memory)) / static_cast<double>(kNanosPerUnit) / kWhole;
+    const double change =
+        to_double(share_on(*node, cpu, memory)) / static_cast<double>(kNanosPerUnit) / kWhole;
     for (PrometheusSample& each : state_.prometheus) {
-      if (each.instance != node.node->name || !(each.value >= 0 && each.value <= 1)) continue;
-      each.value = std::min(each.value + more, 1.0);
+      if (each.instance != node->name || !(each.value >= 0 && each.value <= 1)) continue;
+      each.value = std::clamp(each.value + sign * change, 0.0, 1.0);
     }
   }
 

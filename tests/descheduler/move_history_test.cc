@@ -25,7 +25,8 @@ TEST(MoveHistory, ReadsAPlanOrItsHistory) {
 
 TEST(MoveHistory, ReadsWhatIsBooked) {
   const auto moves = parse_plan_history(
-      R"({"moves": [{"owner": "o", "node": "n", "time": "1970-01-01T00:00:01Z", "destination": "d",
+      R"({"moves": [{"owner": "o", "node": "n", "namespace": "s",
+                     "time": "1970-01-01T00:00:01Z", "destination": "d",
                      "cpu": 250, "memory": 1024, "cpuUsage": 125, "workingSet": 2048,
                      "growthPerSecond": 3, "existed": ["u", "v"]}]})");
   ASSERT_TRUE(moves) << moves.error().text();
@@ -57,10 +58,15 @@ TEST(MoveHistory, NamesWhatIsWrong) {
   };
   EXPECT_THAT(problem("{}"), HasSubstr("'moves' is missing"));
   EXPECT_THAT(problem(R"({"moves": [{"node": "n"}]})"), HasSubstr("moves[0]: 'owner' is missing"));
-  EXPECT_THAT(problem(R"({"moves": [{"owner": "o", "node": "n", "time": "noon"}]})"),
+  EXPECT_THAT(problem(R"({"moves": [{"owner": "o", "node": "n"}]})"),
+              HasSubstr("moves[0]: 'namespace' is missing"));
+  EXPECT_THAT(problem(R"({"moves": [{"owner": "o", "node": "n", "namespace": ""}]})"),
+              HasSubstr("moves[0].namespace: expected a namespace, found ''"));
+  EXPECT_THAT(problem(R"({"moves": [{"owner": "o", "node": "n", "namespace": "s",
+                          "time": "noon"}]})"),
               HasSubstr("moves[0].time: expected a time (RFC 3339), found 'noon'"));
-  EXPECT_THAT(problem(R"({"moves": [{"owner": "o", "node": "n", "time": "1970-01-01T00:00:01Z",
-                          "cpu": -1}]})"),
+  EXPECT_THAT(problem(R"({"moves": [{"owner": "o", "node": "n", "namespace": "s",
+                          "time": "1970-01-01T00:00:01Z", "cpu": -1}]})"),
               HasSubstr("moves[0].cpu: expected an amount, found -1"));
   EXPECT_THAT(problem("[}"), HasSubstr("1:"));
   EXPECT_THAT(problem(R"({"moves": [], "waiting": [{"profile": "a"}]})"),

@@ -56,7 +56,10 @@ Result<rebalance::Move> read_move(const text::JsonValue& value) {
   rebalance::Move move;
   move.owner = TRY(read_name(value, "owner"));
   move.node = TRY(read_name(value, "node"));
-  move.pod_namespace = TRY(value.text("namespace"));
+  // The memory of moves is by UID and namespace: without it the move would protect no pod.
+  const text::JsonValue pod_namespace = TRY(value.at("namespace"));
+  move.pod_namespace = TRY(pod_namespace.string());
+  if (move.pod_namespace.empty()) return pod_namespace.wrong("expected a namespace, found ''");
   move.pod = TRY(value.text("pod"));
   move.time_ns = TRY(read_time(value, "time"));
   move.destination = TRY(value.text("destination"));

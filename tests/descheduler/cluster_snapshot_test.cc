@@ -132,11 +132,13 @@ TEST(ClusterSnapshot, ReadsMetricsInEveryFormOfAQuantity) {
                         "window": "20.055s", )" +
                   usage + "}]}",
               R"({"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {},
-             "items": [{"metadata": {"name": "web", "namespace": "shop"},
+             "items": [{"metadata": {"name": "web", "namespace": "shop"}, "timestamp": null,
                         "containers": [{"name": "a", )" +
                   usage + R"(}, {"name": "b", "usage": {"cpu": "250000u", "memory": "1Ki"}}]}]})"});
     ASSERT_THAT(snapshot.node_metrics, SizeIs(1));
     ASSERT_THAT(snapshot.pod_metrics, SizeIs(1));
+    EXPECT_EQ(snapshot.node_metrics[0].time_ns, 1'767'268'800'000'000'000);
+    EXPECT_EQ(snapshot.pod_metrics[0].time_ns, std::nullopt);
     const rebalance::Amounts& node = snapshot.node_metrics[0].usage;
     EXPECT_EQ(node.of("cpu"), rebalance::Nanos{141'592'653});
     EXPECT_EQ(rebalance::counted("memory", node.of("memory")), bytes);
@@ -147,6 +149,8 @@ TEST(ClusterSnapshot, ReadsMetricsInEveryFormOfAQuantity) {
   EXPECT_THAT(problem(R"({"kind": "NodeMetrics", "metadata": {"name": "n"},
                           "usage": {"cpu": "1", "memory": "5KiB"}})"),
               HasSubstr("5KiB"));
+  EXPECT_THAT(problem(R"({"kind": "PodMetrics", "metadata": {"name": "p"}, "timestamp": "noon"})"),
+              HasSubstr("expected a time (RFC 3339), found 'noon'"));
 }
 
 TEST(ClusterSnapshot, ReadsWhenAPodWasDeleted) {

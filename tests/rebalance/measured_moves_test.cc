@@ -107,6 +107,38 @@ TEST(UnknownUsage, ANodeWithoutAValueIsUnusedOnlyForTheDescheduler) {
   EXPECT_THAT(fixed.run().error, HasSubstr("unable to find \"memory\""));
 }
 
+// Plans are made for 12:00:00.
+std::string sampled_at(const std::string& time, std::string sample) {
+  return sample.insert(1, fmt::format(R"("timestamp": "2026-01-01T{}Z", )", time));
+}
+
+TEST(UnknownUsage, APodWithAnOldSampleStays) {
+  for (const char* const time : {"11:57:59", "12:02:01"}) {
+    auto metrics = samples_with({usage_text("300m", "10")});
+    metrics[2] = sampled_at(time, metrics[2]);
+    EXPECT_THAT(measured_plan("upstream", kCpu30To50, hot_node(), metrics).evicted(),
+                ElementsAre("p1", "p2"));
+    const World fixed = measured_plan("fixed", kCpu30To50, hot_node(), metrics);
+    EXPECT_THAT(fixed.evicted(), ElementsAre("p2", "p3"));
+    EXPECT_EQ(refusal_of(fixed, "p1"), "what it uses is unknown");
+  }
+}
+
+TEST(UnknownUsage, ANodeWithAnOldSampleIsAnError) {
+  auto metrics = samples_with({usage_text("300m", "10")});
+  metrics[1] = sampled_at("11:55:00", metrics[1]);
+  EXPECT_THAT(measured_plan("upstream", kCpu30To50, hot_node(), metrics).evicted(),
+              ElementsAre("p1", "p2"));
+  const World fixed = measured_plan("fixed", kCpu30To50, hot_node(), metrics);
+  EXPECT_THAT(fixed.evicted(), IsEmpty());
+  EXPECT_THAT(fixed.run().error,
+              HasSubstr("metrics of node \"n2\" are 300 s old, of at most 120 s"));
+  // The last sample decides.
+  metrics.push_back(sampled_at("11:58:00", node_sample("n2", "10m")));
+  EXPECT_THAT(measured_plan("fixed", kCpu30To50, hot_node(), metrics).evicted(),
+              ElementsAre("p1", "p2"));
+}
+
 TEST(UnknownUsage, ALaterSampleWithoutAValueMovesTheMeanOnlyForTheDescheduler) {
   Amounts first;
   first.at(kCpu) = nanos_of(kCpu, 1000);

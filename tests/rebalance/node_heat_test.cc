@@ -86,6 +86,14 @@ TEST(UsageShift, AnOldReportDoesNotMeasureAPod) {
   }
 }
 
+TEST(NodeHeat, AnOldSampleDoesNotCount) {
+  Snapshot state = bare_nodes();
+  state.node_metrics = {sample_of("n1", 950 * kMib), sample_of("n2", 950 * kMib)};
+  state.node_metrics[0].time_ns = kTaken - 121 * kNanosPerUnit;
+  state.node_metrics[1].time_ns = kTaken - 120 * kNanosPerUnit;
+  EXPECT_THAT(heat_of_nodes(state, {}), ElementsAre(NodeHeat::unknown, NodeHeat::hot));
+}
+
 // Of a pod on n1 that moves to n2, and requests 100 MiB.
 std::vector<double> shares_after_move(Snapshot state) {
   state.has_prometheus = true;
@@ -119,6 +127,14 @@ TEST(UsageShift, SharesOfPrometheusFallWhereThePodWas) {
   EXPECT_THAT(shares_after_move(state), ElementsAre(0.25, 1.0));
   pod.usage.at(kCpu) = 8 * kNanosPerUnit;
   EXPECT_THAT(shares_after_move(state), ElementsAre(0.0, 1.0));
+}
+
+TEST(UsageShift, AnOldSampleDoesNotMeasureAPod) {
+  Snapshot state = bare_nodes();
+  MetricsSample& pod = state.pod_metrics.emplace_back(sample_of("a", 250 * kMib));
+  pod.pod_namespace = "d";
+  pod.time_ns = kTaken - 121 * kNanosPerUnit;
+  EXPECT_DOUBLE_EQ(shares_after_move(state)[0], 0.75);
 }
 
 TEST(UsageShift, AShareOfAnUnmeasuredPodOnlyRises) {

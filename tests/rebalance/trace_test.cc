@@ -17,13 +17,13 @@ namespace {
 
 constexpr std::int64_t kStateSeconds = 300;
 
-std::string node_sample(const std::string& node, const std::string& memory) {
+std::string memory_sample(const std::string& node, const std::string& memory) {
   return fmt::format(R"({{"kind": "NodeMetrics", "metadata": {{"name": "{}"}}, "usage": )"
                      R"({{"cpu": "100m", "memory": "{}"}}}})",
                      node, memory);
 }
 
-std::string pod_sample(const std::string& pod, const std::string& memory) {
+std::string pod_memory_sample(const std::string& pod, const std::string& memory) {
   return fmt::format(R"({{"kind": "PodMetrics", "metadata": {{"name": "{}", "namespace": )"
                      R"("default"}}, "containers": [{{"name": "c", "usage": {{"cpu": "50m", )"
                      R"("memory": "{}"}}}}]}})",
@@ -52,13 +52,14 @@ Policy measured_policy(const std::string& top) {
 const NodeText kOneGib{.cpu = "8", .memory = "1000Mi"};
 
 std::vector<std::string> nodes_with(const std::string& first, const std::string& second) {
-  return {node_text("n1", kOneGib), node_text("n2", kOneGib), node_sample("n1", first),
-          node_sample("n2", second)};
+  return {node_text("n1", kOneGib), node_text("n2", kOneGib), memory_sample("n1", first),
+          memory_sample("n2", second)};
 }
 
 // Two pods on n1.
 std::vector<std::string> pods_with(const std::string& a, const std::string& b) {
-  return {pod_text("a", "n1"), pod_text("b", "n1"), pod_sample("a", a), pod_sample("b", b)};
+  return {pod_text("a", "n1"), pod_text("b", "n1"), pod_memory_sample("a", a),
+          pod_memory_sample("b", b)};
 }
 
 // n1 is hot by 950 MiB, of which the pods have 300 and 500.
@@ -181,7 +182,7 @@ TEST(TraceSimulation, StatesWithJitterDoNotDelayPlans) {
 TEST(TraceSimulation, AnUnmeasuredNodeIsUnknownNotCool) {
   TraceSimulation simulation({}, "none", nullptr);
   simulation.play(state_of(
-      {node_text("n1", kOneGib), node_text("n2", kOneGib), node_sample("n1", "950Mi")}, 0));
+      {node_text("n1", kOneGib), node_text("n2", kOneGib), memory_sample("n1", "950Mi")}, 0));
   simulation.play(state_of({node_text("n1", kOneGib), node_text("n2", kOneGib)}, 1));
   simulation.play(state_of({node_text("n1", kOneGib), node_text("n2", kOneGib)}, 2));
   const SimulationRun run = std::move(simulation).take();
@@ -200,7 +201,7 @@ Policy life_policy() {
 std::vector<std::string> unmeasured_state() {
   return nodes_with("950Mi", "100Mi") +
          std::vector{node_text("n3", {.cpu = "8", .memory = "1000Mi", .cordoned = true}),
-                     node_sample("n3", "950Mi"), pod_text("a", "n1", kOldPod)};
+                     memory_sample("n3", "950Mi"), pod_text("a", "n1", kOldPod)};
 }
 
 // The run without a policy, then that with it.
@@ -252,7 +253,7 @@ TEST(TraceSimulation, ComparesNothingIfNoNodeIsMeasuredInEveryRun) {
 
 TEST(TraceSimulation, WhetherAPlanLeavesMoreNodesHotMayBeUnknown) {
   const Policy policy = life_policy();
-  const auto measured_pod = pod_sample("a", "200Mi");
+  const auto measured_pod = pod_memory_sample("a", "200Mi");
   const auto with_pod = [&](const std::string& second_node) {
     return compared(policy,
                     nodes_with("100Mi", second_node) +
@@ -266,7 +267,7 @@ TEST(TraceSimulation, WhetherAPlanLeavesMoreNodesHotMayBeUnknown) {
   EXPECT_EQ(compared(policy, unmeasured_state(), 2)[1].plans_with_more_hot_nodes, std::nullopt);
   // No node becomes unknown, but the destination was.
   const std::vector<std::string> to_unknown{node_text("n1", kOneGib), node_text("n2", kOneGib),
-                                            node_sample("n1", "950Mi"),
+                                            memory_sample("n1", "950Mi"),
                                             pod_text("a", "n1", kOldPod), measured_pod};
   EXPECT_EQ(compared(policy, to_unknown, 2)[1].plans_with_more_hot_nodes, std::nullopt);
   // An unknown node that no pod moves to stays as it was.
@@ -293,7 +294,7 @@ TEST(TraceOverlay, UsageFollowsThePodAndThePodIsNew) {
   const PodText text{.status = R"(, "containerStatuses": [{"name": "c", "restartCount": 7}])"};
   const auto state_with = [&](int index) {
     return state_of(nodes_with("950Mi", "100Mi") +
-                        std::vector{pod_text("a", "n1", text), pod_sample("a", "300Mi")},
+                        std::vector{pod_text("a", "n1", text), pod_memory_sample("a", "300Mi")},
                     index);
   };
   const Snapshot first = state_with(0);
@@ -332,10 +333,10 @@ TEST(TraceOverlay, EndsWithTheRecordedPod) {
 TEST(TraceOverlay, APodWithoutAnOwnerIsGone) {
   TraceOverlay overlay;
   const auto state_with = [](int index) {
-    return state_of(
-        nodes_with("950Mi", "100Mi") + std::vector{pod_text("a", "n1", {.owner = ""}),
-                                                   pod_sample("a", "300Mi"), pod_text("b", "n1")},
-        index);
+    return state_of(nodes_with("950Mi", "100Mi") + std::vector{pod_text("a", "n1", {.owner = ""}),
+                                                               pod_memory_sample("a", "300Mi"),
+                                                               pod_text("b", "n1")},
+                    index);
   };
   const Snapshot first = state_with(0);
   (void)overlay.move(pod_named(first, "a"), "", first.taken_ns);

@@ -296,11 +296,19 @@ Result<void> ObjectReader::add_priority_class(const Value& object) {
   return {};
 }
 
+// Of the API server an unknown one is null.
+Result<std::optional<std::int64_t>> ObjectReader::sample_time(const Value& object) {
+  const auto timestamp = TRY(object.find("timestamp"));
+  if (!timestamp || timestamp->is_null()) return std::optional<std::int64_t>();
+  return std::optional(TRY(time(*timestamp)));
+}
+
 Result<void> ObjectReader::add_node_metrics(const Value& object) {
   rebalance::MetricsSample out;
   const Value metadata = TRY(object.at("metadata"));
   out.name = TRY(required_text(metadata, "name"));
   if (const auto usage = TRY(object.find("usage"))) out.usage = TRY(amounts(*usage));
+  out.time_ns = TRY(sample_time(object));
   snapshot_.node_metrics.push_back(std::move(out));
   return {};
 }
@@ -326,6 +334,7 @@ Result<void> ObjectReader::add_pod_metrics(const Value& object) {
     const auto count = std::ranges::count(found, each.resource);
     if (std::cmp_less(count, containers)) out.incomplete.push_back(each.resource);
   }
+  out.time_ns = TRY(sample_time(object));
   snapshot_.pod_metrics.push_back(std::move(out));
   return {};
 }

@@ -58,6 +58,7 @@ class ObjectReader {
   [[nodiscard]] Result<void> add_claim(const Value& object);
   [[nodiscard]] Result<void> add_volume(const Value& object);
   [[nodiscard]] Result<void> add_priority_class(const Value& object);
+  [[nodiscard]] Result<std::optional<std::int64_t>> sample_time(const Value& object);
   [[nodiscard]] Result<void> add_node_metrics(const Value& object);
   [[nodiscard]] Result<void> add_pod_metrics(const Value& object);
   [[nodiscard]] Result<void> add_node_report(const Value& object);

@@ -49,8 +49,8 @@ constexpr CorrectionRow kTable[] = {
      "underutilized node has room, and also if no node is underutilized"},
     {Correction::unknown_usage, "unknown-usage",
      "by KubernetesMetrics, a pod stays if one of its containers has no value of cpu or memory, "
-     "and "
-     "a node without such a value is an error, not unused"},
+     "and a node without such a value is an error, not unused; samples more than 120 s older or "
+     "newer than the plan count as absent"},
     {Correction::useful_moves, "useful-moves",
      "LowNodeUtilization moves only pods that use something of what their node is short of; by "
      "Prometheus, only those that request cpu or memory"},

@@ -23,6 +23,7 @@ std::unordered_map<std::string_view, NodeMemory> memory_of_nodes(const Snapshot&
     nodes[each.node] = {.used = each.working_set, .reported_capacity = each.capacity};
   }
   for (const MetricsSample& each : state.node_metrics) {
+    if (!is_current(each, state.taken_ns)) continue;
     if (const auto memory = measured(each, kMemory)) nodes[each.name].used = memory;
   }
   return nodes;

@@ -213,7 +213,13 @@ struct MetricsSample {
   Amounts usage;
   // Of a pod: resources that some of its containers lack. `usage` has the sum of the others.
   std::vector<std::string_view> incomplete = {};
+  std::optional<std::int64_t> time_ns = {};  // CLOCK_REALTIME; nothing: not given
 };
+
+// Whether the sample shows the present. One without a time counts as such.
+[[nodiscard]] inline bool is_current(const MetricsSample& sample, std::int64_t now_ns) {
+  return !sample.time_ns || is_current(*sample.time_ns, now_ns);
+}
 
 // Nothing: not measured, or not of all containers.
 [[nodiscard]] std::optional<Nanos> measured(const MetricsSample& sample, std::string_view resource);

@@ -33,6 +33,18 @@ std::unordered_map<std::string_view, Amounts> smoothed(const std::vector<Metrics
   return nodes;
 }
 
+// Of nodes whose last sample is old: how old it is, in seconds.
+std::unordered_map<std::string_view, std::int64_t> old_samples(
+    const std::vector<MetricsSample>& samples, std::int64_t now_ns) {
+  std::unordered_map<std::string_view, std::int64_t> nodes;
+  for (const MetricsSample& each : samples) {
+    nodes.erase(each.name);
+    if (is_current(each, now_ns)) continue;
+    nodes.emplace(each.name, (now_ns - *each.time_ns) / kNanosPerUnit);
+  }
+  return nodes;
+}
+
 // A mean of samples may be below what its pods use now.
 void subtract(Amounts& measured, const Amounts& gone) {
   for (const std::string_view resource : {kCpu, kMemory}) {
@@ -140,9 +152,18 @@ Result<std::vector<Amounts>> UsageSource::collected(std::span<const NodeIndex> n
   const auto evicted_from = evicted();
   const auto means =
       smoothed(view_.snapshot().node_metrics, !view_.corrects(Correction::unknown_usage));
+  std::unordered_map<std::string_view, std::int64_t> old;
+  if (view_.corrects(Correction::unknown_usage)) {
+    old = old_samples(view_.snapshot().node_metrics, view_.now_ns());
+  }
   std::vector<Amounts> usages;
   for (const NodeIndex each : nodes) {
     const std::string_view name = view_.node(each).name;
+    if (const auto age = old.find(name); age != old.end()) {
+      return error("error getting node usage: the collected metrics of node " +
+                   in_double_quotes(name) + " are " + std::to_string(age->second) +
+                   " s old, of at most " + std::to_string(kMeasurementAgeSeconds) + " s");
+    }
     const auto found = means.find(name);
     if (found == means.end()) {
       return error("error getting node usage: unable to find node " + in_double_quotes(name) +
@@ -242,6 +263,9 @@ std::optional<Amounts> UsageSource::pod(PodIndex index) {
     const auto found = pod_metrics_.find(pod_key(pod.pod_namespace, pod.name));
     if (found == pod_metrics_.end()) return std::nullopt;
     const MetricsSample& sample = view_.snapshot().pod_metrics[found->second];
+    if (view_.corrects(Correction::unknown_usage) && !is_current(sample, view_.now_ns())) {
+      return std::nullopt;
+    }
     for (const std::string& resource : tracked_) {
       const bool is_known = resource == kPods || is_measured_in(sample, resource);
       if (!is_known) return std::nullopt;

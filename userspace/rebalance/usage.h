@@ -45,7 +45,7 @@ class UsageSource {
   // Prometheus does not measure pods.
   [[nodiscard]] bool measures_pods() const { return source_ != MetricsSource::prometheus; }
   // Nothing: not measured, of a tracked resource in no container. If unknown-usage is corrected,
-  // also if one container lacks it. REQUIRES: measures_pods().
+  // also if one container lacks it, or if the sample is old. REQUIRES: measures_pods().
   [[nodiscard]] std::optional<Amounts> pod(PodIndex pod);
 
  private:

@@ -96,7 +96,7 @@ class UsageShifter {
   [[nodiscard]] MeasuredUse use_of(const UsageShift& shift) const {
     MeasuredUse use;
     const MetricsSample* const sample = samples_.at({shift.pod_namespace, shift.pod});
-    if (sample == nullptr) return use;
+    if (sample == nullptr || !is_current(*sample, state_.taken_ns)) return use;
     use.cpu = measured(*sample, kCpu);
     use.memory = measured(*sample, kMemory);
     return use;

@@ -49,6 +49,28 @@ TEST(SimulationPage, DrawsNegativeNumbersBelowZero) {
   EXPECT_THAT(kills, HasSubstr(R"(run1" points="56.0,210.0 548.0,36.8 ")"));
 }
 
+// Its numbers are not those of the policy.
+TEST(SimulationPage, NamesTheErrorThatEndedPlans) {
+  std::vector<SimulationRun> runs{run_with("none", 5, 9), run_with("<p>", 7, 2)};
+  runs[1].error = "p/LowNodeUtilization: no node \"n\"";
+  EXPECT_THAT(simulation_page(subject_of({}), runs),
+              HasSubstr("An error ended plans of &lt;p&gt;: p/LowNodeUtilization: no node "
+                        "&quot;n&quot;</strong>"));
+}
+
+// In hours it would have no number but 0.
+TEST(SimulationPage, TimesOfAShortTraceAreMinutes) {
+  const auto hot_section = [](std::int64_t seconds) {
+    std::vector<SimulationRun> runs{run_with("none", 0, 0)};
+    runs[0].points[1].seconds = seconds;
+    return section_of(simulation_page(subject_of({}), runs), "Hot nodes");
+  };
+  EXPECT_THAT(hot_section(600), HasSubstr(R"(text-anchor="middle">4 min<)"));
+  // At the edge it would be cut off.
+  EXPECT_THAT(hot_section(600), HasSubstr(R"(<text x="548.0" y="234" text-anchor="end">10 min<)"));
+  EXPECT_THAT(hot_section(3 * 3600), HasSubstr(">1 h<"));
+}
+
 // A trace does not have what would have happened: that is not 0.
 TEST(SimulationPage, PrintsWhatIsUnknownAsUnknown) {
   SimulationRun run = run_with("none", 0, 0);
@@ -99,6 +121,7 @@ TEST(SimulationPage, ShowsWhatUnknownNodesMayAdd) {
   EXPECT_THAT(hot, HasSubstr(R"(<polygon class="band run1" )"
                              R"(points="56.0,51.6 548.0,12.0 548.0,130.8 56.0,51.6 "/>)"));
   EXPECT_THAT(hot, Not(HasSubstr("band run0")));
+  EXPECT_THAT(hot, HasSubstr("<p>Shaded: nodes without a measurement"));
   EXPECT_THAT(section_of(page, "Hot nodes of those that every run measures"),
               HasSubstr(R"(run1" points="56.0,12.0 548.0,111.0 "/>)"));
   // A synthetic cluster has no unknown nodes.

@@ -8,7 +8,7 @@
 #include "cli/rebalance_options.h"
 #include "descheduler/cluster_snapshot.h"
 #include "descheduler/descheduler_policy.h"
-#include "rebalance/move_memory.h"
+#include "rebalance/plan.h"
 #include "rebalance/snapshot.h"
 #include "text/diagnostic.h"
 

@@ -22,8 +22,11 @@ constexpr int kLeft = 56;
 constexpr int kRight = 12;
 constexpr int kTop = 12;
 constexpr int kBottom = 30;
-constexpr std::int64_t kHourSeconds = 3600;
-constexpr std::size_t kStrokes = 6;  // classes run0 to run5
+constexpr int kLabelHalf = 28;  // of the width of a label
+constexpr double kMinuteSeconds = 60;
+constexpr double kHourSeconds = 3600;
+constexpr double kShortSeconds = 3 * kHourSeconds;  // below it, times are in minutes
+constexpr std::size_t kStrokes = 6;                 // classes run0 to run5
 
 constexpr const char* kStyle = R"(
 :root { color-scheme: light dark; --ink: #1c2430; --faint: #d5dae1; --paper: #fff;
@@ -36,11 +39,16 @@ constexpr const char* kStyle = R"(
 body { margin: 2rem auto; max-width: 1200px; padding: 0 1rem; background: var(--paper);
        color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; margin: 0 0 .25rem; } h2 { font-size: 1rem; margin: 0 0 .25rem; }
-p { margin: 0 0 1rem; } table { border-collapse: collapse; margin: 1rem 0 2rem; }
+p { margin: 0 0 1rem; } table { border-collapse: collapse; }
+.table { overflow-x: auto; margin: 1rem 0 2rem; }
 th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid var(--faint); }
-th:first-child, td:first-child { text-align: left; white-space: nowrap; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(460px, 1fr)); gap: 1.5rem; }
+td { white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; white-space: normal; min-width: 10rem;
+                                 overflow-wrap: anywhere; }
+.plots { display: grid; gap: 1.5rem;
+         grid-template-columns: repeat(auto-fit, minmax(min(460px, 100%), 1fr)); }
 svg { width: 100%; height: auto; } svg text { fill: var(--ink); font-size: 12px; }
+@media (max-width: 600px) { svg text { font-size: 16px; } }
 .grid { stroke: var(--faint); } .zero { stroke: var(--ink); }
 .line { fill: none; stroke-width: 1.8; stroke-linecap: round; }
 /* Distinct also for most colour-blind readers; lines differ in their dashes as well. */
@@ -175,12 +183,15 @@ class PlotScale {
                          value == 0 && bottom_ < 0 ? "zero" : "grid", kLeft, kWidth - kRight,
                          y_of(value), kLeft - 6, y_of(value) + 4, value);
     }
-    const double hours = end_ / kHourSeconds;
-    const double every = step_of(hours);
-    for (double hour = 0; hour <= hours; hour += every) {
-      out += fmt::format(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{:.0f} h</text>)"
+    const bool is_short = end_ < kShortSeconds;
+    const double unit = is_short ? kMinuteSeconds : kHourSeconds;
+    const double every = step_of(end_ / unit);
+    for (double time = 0; time <= end_ / unit; time += every) {
+      const double x = x_of(time * unit);
+      out += fmt::format(R"(<text x="{:.1f}" y="{}" text-anchor="{}">{:.0f} {}</text>)"
                          "\n",
-                         x_of(hour * kHourSeconds), kHeight - 10, hour);
+                         x, kHeight - 6, x > kWidth - kLabelHalf ? "end" : "middle", time,
+                         is_short ? "min" : "h");
     }
     return out;
   }
@@ -245,13 +256,17 @@ std::string plot_section(const PlotRow& row, std::span<const SimulationRun> runs
       "<section><h2>{0}</h2><svg viewBox=\"0 0 {1} {2}\" role=\"img\" aria-label=\"{0}\">\n",
       row.title, kWidth, kHeight);
   out += scale.axes();
+  std::string bands;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    out += band_of(row, scale, runs.front(), runs[i], i);
+    bands += band_of(row, scale, runs.front(), runs[i], i);
   }
+  out += bands;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     out += line_of(row, scale, runs.front(), runs[i], i);
   }
-  return out + "</svg></section>\n";
+  out += "</svg>";
+  if (!bands.empty()) out += "<p>Shaded: nodes without a measurement, which may be hot too.</p>";
+  return out + "</section>\n";
 }
 
 template <typename Number>
@@ -282,13 +297,14 @@ std::string row_of(std::span<const SimulationRun> runs, std::size_t index, bool 
 
 std::string table_of(std::span<const SimulationRun> runs, bool of_trace) {
   std::string out = fmt::format(
-      "<table><tr><th>policy</th><th>hot node minutes</th>{}<th>evictions by the kubelet</th>"
+      "<div class=\"table\"><table><tr><th>policy</th><th>hot node minutes</th>{}<th>evictions by "
+      "the kubelet</th>"
       "<th>avoided</th><th>kills by the kernel</th><th>avoided</th><th>moves</th><th>loops</th>"
       "<th>refused moves</th>{}</tr>\n",
       of_trace ? "<th>of nodes that every run measures</th>" : "",
       of_trace ? "<th>waiting in the end</th>" : "");
   for (std::size_t i = 0; i < runs.size(); ++i) out += row_of(runs, i, of_trace);
-  return out + "</table>\n";
+  return out + "</table></div>\n";
 }
 
 }  // namespace
@@ -307,6 +323,7 @@ SimulationSubject subject_of(const rebalance::SimulationOptions& options) {
 std::string simulation_page(const SimulationSubject& subject, std::span<const SimulationRun> runs) {
   std::string out = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" "
       "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
       "<title>Simulated rebalancing</title><style>{}</style></head><body>\n"
@@ -315,6 +332,11 @@ std::string simulation_page(const SimulationSubject& subject, std::span<const Si
       kStyle, escaped_html(subject.description));
   for (const std::string& each : subject.notes) {
     out += fmt::format("<p><strong>{}</strong></p>\n", escaped_html(each));
+  }
+  for (const SimulationRun& run : runs) {
+    if (run.error.empty()) continue;
+    out += fmt::format("<p><strong>An error ended plans of {}: {}</strong></p>\n",
+                       escaped_html(run.name), escaped_html(run.error));
   }
   out += table_of(runs, subject.is_trace);
   out += "<div class=\"plots\">\n";

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace forestall::cli {
 namespace {
 
@@ -29,13 +31,34 @@ TEST(ContainerPressureText, ListsWhatIsPressedOrLifted) {
   lifted.set_lifted_from(64 << 20);
   EXPECT_EQ(container_pressure_text(status),
             "Pressure of containers (enforce)\n"
-            "  container   cause      stage    high/s  max/s    PSI      pressed for  result\n"
-            "  ns/web/app  own-limit  reclaim  12.0    unknown  unknown  2s           "
+            "  container   cause      stage    high/s  max/s    PSI      at its limit  result\n"
+            "  ns/web/app  own-limit  reclaim  12.0    unknown  unknown  2s            "
             "nothing?reclaimed\n"
-            "  ns/db/app   none       none     0.0     0.0      1.2 %    0s           memory.high "
-            "is lifted, from 64.0 MiB\n"
+            "  ns/db/app   none       none     0.0     0.0      1.2 %    -             memory.high "
+            "is lifted, from 64Mi\n"
             "  watched: 2 containers\n"
             "  since the start: 3.0 MiB reclaimed; lifts of memory.high: 1, restored: 0\n");
+}
+
+// Its result is of a stage before.
+TEST(ContainerPressureText, WhereNoStageFollowsTheReasonIsShown) {
+  v1::ContainerPressureStatus status;
+  v1::PressedCgroup& pressed = *status.add_pressed();
+  pressed.set_subject("ns/web/app");
+  pressed.set_cause("limit-above");
+  pressed.set_stage("none");
+  pressed.set_psi(12.3);
+  pressed.set_result("16Mi reclaimed");
+  std::string text = container_pressure_text(status);
+  EXPECT_NE(text.find("12.3 %  -             only reported: a cgroup above it is full\n"),
+            std::string::npos)
+      << text;
+  pressed.set_cause("node");
+  text = container_pressure_text(status);
+  EXPECT_NE(text.find("left to the thresholds of the node\n"), std::string::npos) << text;
+  pressed.set_cause("unknown");
+  text = container_pressure_text(status);
+  EXPECT_NE(text.find("nothing is done: "), std::string::npos) << text;
 }
 
 TEST(ContainerPressureText, CountsWhatIsNotWatched) {

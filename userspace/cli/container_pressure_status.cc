@@ -10,6 +10,8 @@
 
 #include "base/printable.h"
 #include "cli/shortened.h"
+#include "exports/amount_text.h"
+#include "model/container_pressure.h"
 #include "model/duration.h"
 #include "tables/table.h"
 
@@ -26,25 +28,40 @@ std::string counted_containers(std::uint64_t count) {
   return count == 1 ? "1 container" : fmt::format("{} containers", count);
 }
 
-// A lift outlives what came of the stage that made it.
+// What came of an earlier stage does not count while none follows.
 std::string result_of(const v1::PressedCgroup& pressed) {
-  if (!pressed.has_lifted_from()) return pressed.result();
-  const std::string before = tables::human(Bytes{pressed.lifted_from()});
-  if (pressed.result().empty()) return "memory.high is lifted, from " + before;
-  return pressed.result() + ", from " + before;
+  if (pressed.has_lifted_from()) {
+    const std::string before = exports::amount_text(pressed.lifted_from());
+    return (pressed.result().empty() ? "memory.high is lifted" : pressed.result()) + ", from " +
+           before;
+  }
+  const auto is_for = [&](PressureCause cause) { return pressed.cause() == to_string(cause); };
+  if (is_for(PressureCause::limit_above)) return "only reported: a cgroup above it is full";
+  if (is_for(PressureCause::node)) return "left to the thresholds of the node";
+  if (is_for(PressureCause::unknown))
+    return "nothing is done: the memory of the node or its limit is unknown";
+  return pressed.result();
+}
+
+// The time counts at its own limit only.
+std::string time_of_pressure(const v1::PressedCgroup& pressed) {
+  if (pressed.pressed_ns() == 0 && pressed.cause() != to_string(PressureCause::own_limit)) {
+    return "-";
+  }
+  return brief(std::chrono::nanoseconds(pressed.pressed_ns()));
 }
 
 std::string table_of(const v1::ContainerPressureStatus& status) {
   tables::Table table(
-      {"container", "cause", "stage", "high/s", "max/s", "PSI", "pressed for", "result"});
+      {"container", "cause", "stage", "high/s", "max/s", "PSI", "at its limit", "result"});
   const int rows = std::min(status.pressed_size(), kPressedRowsMax);
   for (int i = 0; i < rows; ++i) {
     const v1::PressedCgroup& each = status.pressed(i);
     table.add({shortened(each.subject(), 40), each.cause(), each.stage(),
                value_of_pressure(each.has_high_events(), each.high_events(), ""),
                value_of_pressure(each.has_max_events(), each.max_events(), ""),
-               value_of_pressure(each.has_psi(), each.psi(), " %"),
-               brief(std::chrono::nanoseconds(each.pressed_ns())), result_of(each)});
+               value_of_pressure(each.has_psi(), each.psi(), " %"), time_of_pressure(each),
+               result_of(each)});
   }
   const std::uint64_t more =
       status.pressed_left_out() + static_cast<std::uint64_t>(status.pressed_size() - rows);

@@ -285,14 +285,21 @@ std::optional<std::string> container_pressure_advice(const AdviceInput& subject)
   if (subject.host.tree.version() != kernel::CgroupVersion::v2) {
     return "containerPressure has no effect: cgroup v1 has no memory.high and no events of it.";
   }
-  for (const std::string& each : pressure.cgroups) {
-    if (subject.host.tree.id_at(each)) continue;
-    return fmt::format("containerPressure: the cgroup {} does not exist now.", printable(each));
+  const auto evicts = [](const Threshold& each) {
+    return each.signal == Signal::memory_available && each.response == Response::evict;
+  };
+  if (std::ranges::none_of(subject.loaded->config.thresholds, evicts)) {
+    return "containerPressure only reports: no threshold on memory.available evicts, so that the "
+           "node counts neither as calm nor as short.";
   }
   const auto& psi = pressure.rule.thresholds[static_cast<std::size_t>(PressureSignal::psi)];
   if (psi && !kernel::psi_is_on()) {
     return fmt::format("containerPressure: memoryPSIEvictionThreshold has no effect: {}.",
                        kernel::kPsiIsOff);
+  }
+  for (const std::string& each : pressure.cgroups) {
+    if (subject.host.tree.id_at(each)) continue;
+    return fmt::format("containerPressure: the cgroup {} does not exist now.", printable(each));
   }
   return std::nullopt;
 }

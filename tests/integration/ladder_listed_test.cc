@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -107,6 +108,38 @@ TEST_F(LadderListed, NothingOfAHeldCgroupIsOpened) {
   EXPECT_FALSE(attempt_on(outcome, Rung::verify)->failure) << describe(outcome);
   EXPECT_LE(attempt_on(outcome, Rung::verify)->at, *outcome.signalled);
   for (const Hog& hog : hogs) EXPECT_FALSE(hog.alive());
+}
+
+// As after the memory controller was off and on again, the file reads ENODEV, while the cgroup and
+// its processes are still there.
+TEST_F(LadderListed, AHeldUsageFileThatIsLostShowsNoMemoryAsFreed) {
+  const auto path = scratch_.child("victim");
+  const Hog hog(scratch_, path, mib(32));
+  const auto other = scratch_.child("other");
+  run_.hold(path, other);
+  ASSERT_TRUE(std::filesystem::remove(scratch_.directory(other)));
+  const Outcome outcome = run_.kill(rank(path));
+  EXPECT_EQ(outcome.state, KillState::released) << describe(outcome);
+  EXPECT_EQ(outcome.freed, Bytes{0}) << describe(outcome);
+  EXPECT_FALSE(hog.alive());
+}
+
+// The path of the list before could be that of another victim.
+TEST_F(LadderListed, AListThatIsRefusedHasNoPath) {
+  const auto path = scratch_.child("victim");
+  const Hog hog(scratch_, path, mib(1));
+  const CgroupId victim = rank(path).workload.cgroup;
+  const auto list = [&] { return scan_->processes_in(victim, run_.tree().version()); };
+  ASSERT_TRUE(run_.turn_until([&] { return list().ok(); }));
+  EXPECT_EQ(scan_->listed_path(), mounts().v1 ? std::optional(path) : std::nullopt);
+  int code = 0;
+  // Until the passes for lists are used up, as nothing renews them.
+  for (int i = 0; i < 2 * ABI_MEMCG_RUNS && code != EBUSY; ++i) {
+    const auto listed = list();
+    code = listed.ok() ? 0 : listed.error().code;
+  }
+  EXPECT_EQ(code, EBUSY);
+  EXPECT_FALSE(scan_->listed_path());
 }
 
 // The directory of a cgroup that is not held is opened after the first signal.

@@ -40,11 +40,13 @@ class LadderRun {
   [[nodiscard]] const kernel::CgroupTree& tree() const { return tree_; }
 
   // The ladder gets this cgroup's descriptors for its kill, as the sampler has them.
-  void hold(const std::string& path) {
+  void hold(const std::string& path) { hold(path, path); }
+  // The same with the usage file of another one.
+  void hold(const std::string& path, const std::string& usage_path) {
     auto directory = std::make_shared<const kernel::CgroupDir>(must(tree_.open(path)));
     const bool v1 = tree_.version() == kernel::CgroupVersion::v1;
     auto usage = std::make_shared<const kernel::HeldFile>(must(kernel::HeldFile::open(
-        directory->fd(), v1 ? "memory.usage_in_bytes" : "memory.current", path)));
+        must(tree_.open(usage_path)).fd(), v1 ? "memory.usage_in_bytes" : "memory.current", path)));
     ladder_->take_cgroups_from(
         [directory, usage](CgroupId cgroup) -> std::optional<kernel::HeldCgroup> {
           if (cgroup != directory->id()) return std::nullopt;

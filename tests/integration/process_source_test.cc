@@ -198,6 +198,7 @@ TEST(CgroupPath, ForExistingAndRemovedCgroups) {
   const auto child = scratch.child("some (deleted)");
   const CgroupId id = tree.open(child).value().id();
   EXPECT_EQ(kernel::cgroup_path(tree, id).value(), child);
+  EXPECT_TRUE(kernel::is_mounted_whole(tree));
   EXPECT_EQ(kernel::cgroup_path(tree, tree.open("/").value().id()).value(), "/");
   scratch.remove_child(child);
   EXPECT_FALSE(kernel::cgroup_path(tree, id).ok());

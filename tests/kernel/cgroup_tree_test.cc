@@ -10,6 +10,7 @@
 
 #include <filesystem>
 
+#include "kernel/cgroup_path.h"
 #include "kernel/cgroup_processes.h"
 #include "support/child.h"
 #include "support/scratch_cgroup.h"
@@ -47,6 +48,11 @@ TEST(CgroupTreeShape, MemoryDirectoryIsV1) {
   const auto unified = tree.open_unified("/");
   ASSERT_FALSE(unified);
   EXPECT_EQ(unified.error().code, ENOENT);
+}
+
+TEST(CgroupTreeShape, ADirectoryThatIsNoRootIsNotTheWholeHierarchy) {
+  const test::TempTree files{{"memory/memory.stat", "cache 0\n"}};
+  EXPECT_FALSE(is_mounted_whole(discover(files.path())));
 }
 
 TEST(CgroupTreeShape, MemoryBesideUnifiedIsHybrid) {

@@ -7,6 +7,7 @@
 #include "agent/release_wait.h"
 #include "clients/unit_restart.h"
 #include "exports/record_log.h"
+#include "kernel/cgroup_path.h"
 #include "kernel/guard_succession.h"
 #include "kernel/scheduling.h"
 #include "service/record_stream.h"
@@ -228,7 +229,11 @@ Result<void> build_parts(DaemonParts& parts, agent::ProbedHost& host, const Conf
   if (host.memcgs) {
     actuators::ProcessLister::Path listed_path;
     if (host.tree.version() == kernel::CgroupVersion::v1) {
-      listed_path = [memcgs = host.memcgs.get()] { return memcgs->listed_path(); };
+      // In a part of the hierarchy the kernel's path is not the workload's: the ordinary way
+      // verifies that.
+      listed_path = [memcgs = host.memcgs.get(), whole = kernel::is_mounted_whole(host.tree)] {
+        return whole ? memcgs->listed_path() : std::nullopt;
+      };
     }
     parts.ladder->list_processes_by(actuators::ProcessLister(
         [memcgs = host.memcgs.get(), version = host.tree.version()](CgroupId cgroup) {

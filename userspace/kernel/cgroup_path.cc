@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/limits.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cstring>
@@ -51,6 +52,12 @@ Result<std::string> cgroup_path(const CgroupTree& tree, CgroupId id) {
   const auto there = tree.open(found);
   if (!there || there->id() != id) return Error{ESTALE, object};
   return found;
+}
+
+// The root of each hierarchy has the inode 1 (fs/kernfs/dir.c kernfs_create_root()).
+bool is_mounted_whole(const CgroupTree& tree) {
+  struct stat root {};
+  return ::fstat(tree.memory_fd(), &root) == 0 && root.st_ino == 1;
 }
 
 }  // namespace forestall::kernel

@@ -15,4 +15,8 @@ namespace forestall::kernel {
 // cgroup, or not any more.
 [[nodiscard]] Result<std::string> cgroup_path(const CgroupTree& tree, CgroupId id);
 
+// Whether the memory hierarchy is mounted from its root on. Else (a cgroup namespace, a bind mount)
+// a path in the mount is not the path that the kernel has for the cgroup.
+[[nodiscard]] bool is_mounted_whole(const CgroupTree& tree);
+
 }  // namespace forestall::kernel

@@ -66,6 +66,16 @@ TEST(ManagedOomMessages, DurationsAreOf257) {
   EXPECT_EQ(read(text, 252).all.at(0).elements.at(0).duration, std::nullopt);
 }
 
+// sd_json_dispatch_uint32() takes a number as text; the dispatcher of 252 does not.
+TEST(ManagedOomMessages, NumbersMayBeTextsSince257) {
+  const std::string text =
+      R"({"cgroups": [{"mode": "kill", "path": "/a", "property": "ManagedOOMMemoryPressure",
+           "limit": "7", "duration": "5000000"}]})";
+  EXPECT_EQ(read(text).all.at(0).elements.at(0).limit, 7U);
+  EXPECT_EQ(read(text).all.at(0).elements.at(0).duration, 5s);
+  EXPECT_THAT(read(text, 252).all.at(0).elements, IsEmpty());
+}
+
 // process_managed_oom_message(): the other elements are used.
 TEST(ManagedOomMessages, MalformedElementsAreSkipped) {
   const std::string good = R"({"mode": "kill", "path": "/good", "property": "ManagedOOMSwap"})";
@@ -280,8 +290,16 @@ TEST(OomdConf, DefaultsAndValues) {
   EXPECT_EQ(conf("[OOM]\nSwapUsedLimit=0%\n").conf.swap_used_limit, 0);
   EXPECT_EQ(conf("[OOM]\nSwapUsedLimit=80%\nSwapUsedLimit=70%\n").conf.swap_used_limit, 7000);
   EXPECT_EQ(conf("[OOM]\nDefaultMemoryPressureDurationSec=0\n").conf.pressure_duration, 30s);
-  EXPECT_EQ(conf("[OOM]\nDefaultMemoryPressureDurationSec=infinity\n").conf.pressure_duration,
-            kInfiniteSpan);
+  EXPECT_EQ(conf("\xef\xbb\xbf[OOM]\nSwapUsedLimit=70%\n").conf.swap_used_limit, 7000);
+}
+
+// config_parse_sec() of 252, config_parse_duration() of 257.
+TEST(OomdConf, AnInfiniteDurationIsIgnoredSince257) {
+  const std::string text = "[OOM]\nDefaultMemoryPressureDurationSec=infinity\n";
+  EXPECT_EQ(conf(text, 252).conf.pressure_duration, kInfiniteSpan);
+  EXPECT_THAT(conf(text, 252).warnings, IsEmpty());
+  EXPECT_EQ(conf(text).conf.pressure_duration, 30s);
+  EXPECT_THAT(conf(text).warnings, ElementsAre(HasSubstr("must be finite")));
 }
 
 // config_parse(): a bad value leaves the earlier one.

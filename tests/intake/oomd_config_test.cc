@@ -163,6 +163,10 @@ TEST(OomdConfig, ArgumentsAreTyped) {
       "{'name': 'memory_above', 'args': {'cgroup': 'a', 'threshold_anon': '10%', 'duration': 1}}");
   EXPECT_TRUE(memory.anon);
   EXPECT_EQ(memory.threshold, (rulesets::SizeOrPercent{true, 10}));
+  const auto unread = arguments_of<rulesets::MemoryAbove>(
+      "{'name': 'memory_above', 'args': {'cgroup': 'a', 'threshold': 'rubbish', 'threshold_anon': "
+      "'10%', 'duration': 1}}");
+  EXPECT_EQ(unread.threshold, (rulesets::SizeOrPercent{true, 10}));
 }
 
 // rulesets' sizes: percent, whole numbers, sums.
@@ -195,6 +199,10 @@ TEST(OomdConfig, DifferencesNameTheirPlace) {
   EXPECT_THAT(config.differences[0].original, HasSubstr("32 bits"));
   EXPECT_TRUE(accepted(with_plugin("{'name': 'swap_free', 'args': {'threshold_pct': 5}}"))
                   .differences.empty());
+  const OomdConfig negative =
+      accepted(with_plugin("{'name': 'swap_free', 'args': {'threshold_pct': -5}}"));
+  ASSERT_EQ(negative.differences.size(), 1U);
+  EXPECT_EQ(negative.differences[0].forestall, "never fires");
 }
 
 std::string drop_in_verdict(const std::string& json) {

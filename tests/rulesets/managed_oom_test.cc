@@ -383,6 +383,17 @@ TEST(ManagedPressure, MustHoldForTheDuration) {
   EXPECT_THAT(broken.at(16s, pressed(61, 5)), ElementsAre("memory-pressure /m/b"));
 }
 
+// In nanoseconds such durations overflow, and then each crossing of the limit would kill at once.
+TEST(ManagedPressure, TheLongestDurationsNeverEnd) {
+  for (const std::chrono::microseconds duration :
+       {std::chrono::microseconds::max(), std::chrono::microseconds(9'223'372'037'000'000)}) {
+    Monitored host = under_pressure(duration);
+    for (const std::chrono::seconds time : {0s, 15s, 3600s}) {
+      EXPECT_THAT(host.at(time, pressed(61, time.count() + 1)), IsEmpty());
+    }
+  }
+}
+
 // The candidates are read from the moment any limit is exceeded: a rate covers one evaluation.
 TEST(ManagedPressure, RanksByTheRateSinceTheLastEvaluation) {
   Monitored host = under_pressure();

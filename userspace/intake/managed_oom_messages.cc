@@ -22,11 +22,17 @@ using text::JsonMember;
 using text::JsonNode;
 
 constexpr int kDurationSince = 257;
+constexpr int kTextNumbersSince = 257;  // "limit": "5"
 
 std::optional<std::uint64_t> whole_number(const JsonNode& node) {
   std::uint64_t number = 0;
   const bool read = node.kind == JsonNode::Kind::number && !text::read_integer(node.text, number);
   return read ? std::optional(number) : std::nullopt;
+}
+
+std::optional<std::uint64_t> element_number(const JsonNode& node, int systemd_version) {
+  const bool is_text = node.kind == JsonNode::Kind::string && systemd_version >= kTextNumbersSince;
+  return is_text ? parse_u64(node.text) : whole_number(node);
 }
 
 std::optional<std::string> string_of(const JsonNode& object, std::string_view key) {
@@ -69,14 +75,14 @@ ElementOrProblem read_element(const JsonNode& node, int systemd_version) {
     return malformed("'property' must be ManagedOOMSwap or ManagedOOMMemoryPressure");
   }
   if (const JsonNode* limit = node.find("limit")) {
-    const auto number = whole_number(*limit);
+    const auto number = element_number(*limit, systemd_version);
     if (!number || *number > std::numeric_limits<std::uint32_t>::max()) {
       return malformed("'limit' must be a number from 0 to 4294967295");
     }
     element.limit = static_cast<std::uint32_t>(*number);
   }
   if (const JsonNode* duration = node.find("duration")) {
-    const auto us = whole_number(*duration);
+    const auto us = element_number(*duration, systemd_version);
     if (!us) return malformed("'duration' must be a number of microseconds");
     // The largest number stands for the default.
     if (systemd_version >= kDurationSince && *us != std::numeric_limits<std::uint64_t>::max()) {

@@ -259,9 +259,12 @@ PluginArguments read_memory_above(ArgumentReader& in) {
   in.require({"cgroup", "duration"});
   in.cgroups(out.cgroups);
   in.integer("duration", out.duration);
-  const bool by_usage = in.size("threshold", out.threshold);
   out.anon = in.size("threshold_anon", out.threshold);
-  if (!by_usage && !out.anon) in.require({"threshold"});
+  if (out.anon) {
+    in.accept("threshold");  // unread, as in oomd
+  } else if (!in.size("threshold", out.threshold)) {
+    in.require({"threshold"});
+  }
   in.flag("debug", out.debug);
   accept_meminfo(in);
   return out;
@@ -283,6 +286,10 @@ PluginArguments read_swap_free(ArgumentReader& in) {
   rulesets::SwapFree out;
   in.require({"threshold_pct"});
   in.integer("threshold_pct", out.percent);
+  if (out.percent < 0) {
+    in.differs("threshold_pct", "takes a negative percentage as one far above 100: always fires",
+               "never fires");
+  }
   return out;
 }
 

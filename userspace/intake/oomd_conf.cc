@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kSection = "OOM";
 constexpr int kLenientSince = 253;  // about a duration that is too short
+constexpr int kFiniteSince = 257;   // of the duration
 const std::vector<std::string> kOomdKeys{"SwapUsedLimit", "DefaultMemoryPressureLimit",
                                          "DefaultMemoryPressureDurationSec"};
 
@@ -58,6 +59,8 @@ class OomdConfReader {
       : file_(file), systemd_version_(systemd_version), findings_(findings), conf_(before) {}
 
   rulesets::OomdConf read(std::string_view text) {
+    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+    if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
     for (const ConfLine& each : lines_of(text)) line(each);
     // What counts is the last assignment.
     if (too_short_) findings_.errors.push_back(*std::move(too_short_));
@@ -127,6 +130,8 @@ class OomdConfReader {
     too_short_.reset();
     if (*parsed == 0us) {
       conf_.pressure_duration = rulesets::OomdConf().pressure_duration;
+    } else if (*parsed == kInfiniteSpan && systemd_version_ >= kFiniteSince) {
+      warn(at, fmt::format("'{}' must be finite, found '{}'; ignored", key, value));
     } else if (*parsed >= 1s) {
       conf_.pressure_duration = *parsed;
     } else if (systemd_version_ < kLenientSince) {

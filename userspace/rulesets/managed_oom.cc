@@ -278,7 +278,10 @@ class ManagedEvaluation {
     for (const auto& [path, rule] : step_.state.rules.pressure) {
       const auto monitored = step_.state.monitored.find(path);
       if (monitored == step_.state.monitored.end() || !monitored->second.above_since) continue;
-      if (observed_.time - *monitored->second.above_since >= rule.duration) found.push_back(path);
+      // In microseconds: the longest durations have no number of nanoseconds.
+      const auto above_for = std::chrono::floor<std::chrono::microseconds>(
+          observed_.time - *monitored->second.above_since);
+      if (above_for >= rule.duration) found.push_back(path);
     }
     return found;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "descheduler/cluster_snapshot.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -75,9 +76,10 @@ TEST(ClusterSnapshot, PodsOfAWorkloadShareTheirPlacementIfItIsTheSame) {
 
 TEST(ClusterSnapshot, ReadsListsStreamsAndYaml) {
   const std::string pod = kPod;
-  const std::string list = R"({"items": [)" + pod + "," + pod + R"(], "kind": "List"})";
+  const std::string other = placed_pod("other", "o", "ssd");
+  const std::string list = R"({"items": [)" + pod + "," + other + R"(], "kind": "List"})";
   EXPECT_THAT(read({list}).pods, SizeIs(2));
-  EXPECT_THAT(read({pod + "\n" + pod + list}).pods, SizeIs(4));
+  EXPECT_THAT(read({placed_pod("first", "o", "ssd") + "\n" + list}).pods, SizeIs(3));
   // A typed list has no kinds in its items, and its own after them.
   EXPECT_THAT(read({R"({"items": [{"metadata": {"name": "n"}}], "kind": "NodeList"})"}).nodes,
               SizeIs(1));
@@ -88,6 +90,29 @@ TEST(ClusterSnapshot, ReadsListsStreamsAndYaml) {
   ASSERT_THAT(yaml.nodes, SizeIs(2));
   EXPECT_EQ(yaml.nodes[0].name, "a");
   EXPECT_EQ(rebalance::counted("cpu", yaml.nodes[1].allocatable.of("cpu")), 2000);
+}
+
+TEST(ClusterSnapshot, TheLastOfAnObjectThatIsGivenTwiceCounts) {
+  const auto named = [](const char* kind, const char* more = "") {
+    return fmt::format(R"({{"kind": "{}", "metadata": {{"name": "a"{}}}}})", kind, more);
+  };
+  const std::string space = R"(, "namespace": "s")";
+  std::string text = placed_pod("a", "o", "ssd");
+  for (const char* kind : {"Node", "Namespace", "PriorityClass", "PersistentVolume"}) {
+    text += named(kind) + named(kind);
+  }
+  for (const char* kind : {"Pod", "PodDisruptionBudget", "PersistentVolumeClaim"}) {
+    text += named(kind, space.c_str()) + named(kind, space.c_str());
+  }
+  const rebalance::Snapshot snapshot = read({text, placed_pod("a", "o", "hdd")});
+  ASSERT_THAT(snapshot.pods, SizeIs(2));  // of two namespaces
+  EXPECT_EQ(snapshot.pods[0].placement->node_selector.at(0).second, "hdd");
+  EXPECT_THAT(snapshot.nodes, SizeIs(1));
+  EXPECT_THAT(snapshot.namespaces, SizeIs(1));
+  EXPECT_THAT(snapshot.priority_classes, SizeIs(1));
+  EXPECT_THAT(snapshot.volumes, SizeIs(1));
+  EXPECT_THAT(snapshot.budgets, SizeIs(1));
+  EXPECT_THAT(snapshot.claims, SizeIs(1));
 }
 
 TEST(ClusterSnapshot, SkipsOtherKindsAndKeys) {
@@ -103,6 +128,12 @@ TEST(ClusterSnapshot, ReadsPrometheusVectors) {
   EXPECT_TRUE(snapshot.has_prometheus);
   ASSERT_THAT(snapshot.prometheus, SizeIs(1));
   EXPECT_DOUBLE_EQ(snapshot.prometheus[0].value, 0.5);
+  const std::string data = fmt::format(R"({{"resultType": "vector", "result": {}}})", vector);
+  EXPECT_THAT(read({data}).prometheus, SizeIs(1));
+  EXPECT_THAT(read({fmt::format(R"({{"status": "success", "data": {}}})", data)}).prometheus,
+              SizeIs(1));
+  EXPECT_THAT(problem(R"({"status": "error", "errorType": "bad_data", "error": "no such query"})"),
+              HasSubstr("Prometheus answered with an error: no such query"));
   EXPECT_THAT(problem(R"({"data": {"resultType": "matrix", "result": []}})"),
               HasSubstr("expected query results to be of type \"vector\", got \"matrix\""));
 }

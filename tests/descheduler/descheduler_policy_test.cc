@@ -42,7 +42,8 @@ std::string with_config(const std::string& plugin, const std::string& args) {
 struct ArgsRow {
   const char* plugin;
   const char* args;
-  const char* message;  // without "in profile q: "
+  const char* message;
+  const char* scope = "in profile q: ";  // empty if the value cannot be decoded
 };
 
 const ArgsRow kRefused[] = {
@@ -53,9 +54,9 @@ const ArgsRow kRefused[] = {
     {"NodePressure", "{stallPercent: {full: 100.5}}",
      "full must be a percentage from 0 to 100, found 100.5"},
     {"NodePressure", "{stallPercent: {half: 1}}",
-     "strict decoding error: unknown field \"stallPercent.half\""},
+     "strict decoding error: unknown field \"stallPercent.half\"", ""},
     {"NodePressure", "{destinationHeadroomPercent: much}",
-     "destinationHeadroomPercent: expected a number, found 'much'"},
+     "destinationHeadroomPercent: expected a number, found 'much'", ""},
     {"NodePressure", "{evictableNamespaces: {include: [a], exclude: [b]}}",
      "only one of Include/Exclude namespaces can be set"},
     {"LowNodeUtilization", "{}",
@@ -87,16 +88,17 @@ const ArgsRow kRefused[] = {
     {"HighNodeUtilization", "{thresholds: {cpu: 20}, evictionModes: [Other]}",
      "invalid eviction mode Other"},
     {"HighNodeUtilization", "{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}}",
-     "strict decoding error: unknown field \"targetThresholds\""},
+     "strict decoding error: unknown field \"targetThresholds\"", ""},
     {"DefaultEvictor", "{priorityThreshold: {value: 1, name: high}}",
      "priority threshold misconfigured, only one of priorityThreshold fields can be set"},
     {"DefaultEvictor", "{priorityThreshold: {value: 2000000001}}",
-     "priority threshold can't be greater than 2000000000"},
+     "priority threshold can't be greater than 2000000000", ""},
     {"DefaultEvictor", "{priorityThreshold: {name: above}}",
-     "priority threshold can't be greater than 2000000000"},
+     "priority threshold can't be greater than 2000000000", ""},
     {"DefaultEvictor", "{evictSystemCriticalPods: true, priorityThreshold: {name: none}}",
      "unable to get priority value from the priority class: priorityclasses.scheduling.k8s.io "
-     "\"none\" not found"},
+     "\"none\" not found",
+     ""},
     {"DefaultEvictor", "{noEvictionPolicy: Other}",
      "noEvictionPolicy accepts only [\"Preferred\" \"Mandatory\"] values"},
     {"DefaultEvictor", "{evictDaemonSetPods: true, podProtections: {extraEnabled: [PodsWithPVC]}}",
@@ -113,11 +115,11 @@ const ArgsRow kRefused[] = {
     {"DefaultEvictor",
      "{podProtections: {config: {PodsWithPVC: {protectedStorageClasses: [{name: a}, {}]}}}}",
      "PodProtections.Config.PodsWithPVC.ProtectedStorageClasses[1] name cannot be empty"},
-    {"DefaultEvictor", "{nodefit: true}", "strict decoding error: unknown field \"nodefit\""},
+    {"DefaultEvictor", "{nodefit: true}", "strict decoding error: unknown field \"nodefit\"", ""},
     {"RemoveDuplicates", "{namespaces: {include: [a], exclude: [b]}}",
      "only one of Include/Exclude namespaces can be set"},
     {"RemoveDuplicates", "{labelSelector: {}}",
-     "strict decoding error: unknown field \"labelSelector\""},
+     "strict decoding error: unknown field \"labelSelector\"", ""},
     {"RemovePodsViolatingInterPodAntiAffinity",
      "{labelSelector: {matchExpressions: [{key: a, operator: Is}]}}",
      "failed to get label selectors from strategy's params: \"Is\" is not a valid label selector "
@@ -157,14 +159,14 @@ const ArgsRow kRefused[] = {
      "conditions[0]: at least one of type, status, reason, or minTimeSinceLastTransitionSeconds "
      "must be set"},
     {"PodLifeTime", "{maxPodLifeTimeSeconds: -1, states: [Running]}",
-     "maxPodLifeTimeSeconds: expected a whole number from 0, found '-1'"},
+     "maxPodLifeTimeSeconds: expected a whole number from 0, found '-1'", ""},
 };
 
 TEST(DeschedulerPolicy, RefusesArgumentsAsTheDeschedulerDoes) {
   for (const ArgsRow& row : kRefused) {
     SCOPED_TRACE(std::string(row.plugin) + " " + row.args);
     EXPECT_THAT(errors_of(with_config(row.plugin, row.args)),
-                ElementsAre(std::string("in profile q: ") + row.message));
+                ElementsAre(std::string(row.scope) + row.message));
   }
 }
 
@@ -175,7 +177,7 @@ TEST(DeschedulerPolicy, NamesThePositionOfAMistake) {
       "      nodeFit: maybe\n";
   EXPECT_FALSE(parse_descheduler_policy("p.yaml", policy, nullptr, findings));
   EXPECT_EQ(text::format(findings.errors),
-            "p.yaml:6:16: in profile q: nodeFit: expected true or false, found 'maybe'");
+            "p.yaml:6:16: nodeFit: expected true or false, found 'maybe'");
 }
 
 struct PolicyRow {
@@ -206,7 +208,7 @@ TEST(DeschedulerPolicy, RefusesProfilesAndTopLevelValues) {
       {"metricsProviders: [{source: Prometheus, prometheus: {}}]",
        "prometheus URL is required when prometheus is enabled"},
       {"metricsProviders: [{source: Prometheus, prometheus: {url: ':bad'}}]",
-       "error parsing prometheus URL"},
+       "error parsing prometheus URL: parse \":bad\": missing protocol scheme"},
       {"metricsProviders: [{source: Prometheus, prometheus: {url: 'http://p', authToken: {}}}]",
        "prometheus authToken secret is expected to be set when authToken field is"},
       {"metricsProviders: [{source: Prometheus, prometheus: {url: 'http://p', authToken: "
@@ -218,11 +220,75 @@ TEST(DeschedulerPolicy, RefusesProfilesAndTopLevelValues) {
   }
 }
 
+std::string with_url(const char* url) {
+  return fmt::format("metricsProviders: [{{source: Prometheus, prometheus: {{url: '{}'}}}}]", url);
+}
+
+TEST(DeschedulerPolicy, ReportsABadUrlInGosWords) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"http://example.com:-80", "invalid port \":-80\" after host"},
+      {"http://example.com:port", "invalid port \":port\" after host"},
+      {"http://[::1", "missing ']' in host"},
+      {"http://a b/", "invalid character \" \" in host name"},
+      {"http://a/%zz", "invalid URL escape \"%zz\""},
+      {"%zz", "invalid URL escape \"%zz\""},
+      {"http://a%41/", "invalid URL escape \"%41\""},
+      {"1http://a", "first path segment in URL cannot contain colon"},
+      {"http://a b@c/", "net/url: invalid userinfo"},
+  };
+  for (const auto& [url, problem] : rows) {
+    EXPECT_THAT(
+        errors_of(with_url(url)),
+        ElementsAre(fmt::format("error parsing prometheus URL: parse \"{}\": {}", url, problem)));
+  }
+  for (const char* const url : {"http://p", "https://user:secret@p:9090/path?a=b#c",
+                                "http://[::1]:80", "http://p:", "mailto:a", "p", "http://%C3%A4"}) {
+    EXPECT_THAT(errors_of(with_url(url)), IsEmpty()) << url;
+  }
+}
+
+TEST(DeschedulerPolicy, ChecksNoValueOfAPluginThatCannotBeDecoded) {
+  EXPECT_THAT(errors_of(with_config("PodLifeTime", "{maxPodLifeTimeSeconds: x}")), SizeIs(1));
+  EXPECT_THAT(errors_of(with_config("HighNodeUtilization", "{thresholds: {cpu: '1'}}")), SizeIs(1));
+  EXPECT_THAT(errors_of("profiles: [{plugins: {balance: {enabled: [5]}}}]"), SizeIs(1));
+}
+
+TEST(DeschedulerPolicy, ReportsMistakesInTheOrderOfTheFile) {
+  EXPECT_THAT(errors_of("metricsProviders: [{source: Prometheus}]\nmaxNoOfPodsToEvictTotal: -1\n"),
+              ElementsAre(HasSubstr("prometheus configuration"), HasSubstr("whole number")));
+}
+
+TEST(DeschedulerPolicy, DecodesTheSetsThatItIgnores) {
+  for (const char* const plugins :
+       {"{sort: 5}", "{presort: {enabled: x}}", "{balance: {disabled: 7}}"}) {
+    EXPECT_THAT(errors_of(fmt::format("profiles: [{{plugins: {}}}]", plugins)), SizeIs(1))
+        << plugins;
+  }
+}
+
+TEST(DeschedulerPolicy, ReadsTheFirstDocumentOnly) {
+  EXPECT_THAT(errors_of("# a policy\n---\nmaxNoOfPodsToEvictTotal: 1\n---\n"), IsEmpty());
+  text::Findings findings;
+  const auto policy = parse_descheduler_policy(
+      "p.yaml", "maxNoOfPodsToEvictTotal: 1\n---\nmaxNoOfPodsToEvictTotal: x\n", nullptr, findings);
+  ASSERT_TRUE(policy) << text::format(findings.errors);
+  EXPECT_EQ(policy->policy.evictions_total, 1U);
+  ASSERT_THAT(findings.warnings, SizeIs(1));
+  EXPECT_EQ(text::to_string(findings.warnings[0].origin), "p.yaml:3:1");
+}
+
+TEST(DeschedulerPolicy, ReportsMistakesOfAStrategyOfV1alpha1) {
+  EXPECT_THAT(
+      errors_of("apiVersion: descheduler/v1alpha1\nstrategies: {PodLifeTime: {enabled: true, "
+                "params: {podLifeTime: {states: [x], maxPodLifeTimeSeconds: 1}}}}"),
+      ElementsAre(testing::StartsWith("strategy \"PodLifeTime\" param validation failed: states")));
+}
+
 TEST(DeschedulerPolicy, IsLenientAboveTheArguments) {
   EXPECT_THAT(errors_of(""), IsEmpty());
   EXPECT_THAT(errors_of("unknown: 1"), IsEmpty());
   EXPECT_THAT(errors_of("profiles: [{unknown: 1, plugins: {preEvictionFilter: {enabled: [X]}, "
-                        "sort: {enabled: [Y]}}}]"),
+                        "sort: {enabled: [Foo]}}}]"),
               IsEmpty());
   EXPECT_THAT(errors_of(with_config("RemovePodsViolatingNodeAffinity", "{nodeAffinityType: [x]}")),
               IsEmpty());

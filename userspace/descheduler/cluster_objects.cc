@@ -364,14 +364,18 @@ Result<void> ObjectReader::add_prometheus_sample(const Value& sample) {
 Result<void> ObjectReader::add_prometheus(const Value& answer) {
   snapshot_.has_prometheus = true;
   const auto add_sample = [this](const Value& sample) { return add_prometheus_sample(sample); };
-  const auto data = answer.find("data");
-  if (!data || !*data) return answer.each(add_sample);
-  const std::string type = TRY((*data)->text("resultType"));
+  const auto found = answer.find("data");
+  if (!found) return answer.each(add_sample);  // a list
+  const Value data = *found ? **found : answer;
+  if (TRY(data.find("errorType"))) {
+    return data.wrong("Prometheus answered with an error: " + TRY(data.text("error")));
+  }
+  const std::string type = TRY(data.text("resultType"));
   if (type != "vector") {
-    return (*data)->wrong(
+    return data.wrong(
         fmt::format("expected query results to be of type \"vector\", got \"{}\" instead", type));
   }
-  return (*data)->each_in("result", add_sample);
+  return data.each_in("result", add_sample);
 }
 
 Result<void> ObjectReader::add(std::string_view kind, const Value& object) {

@@ -7,6 +7,7 @@
 
 #include "base/parse.h"
 #include "descheduler/cluster_objects.h"
+#include "descheduler/repeated_objects.h"
 #include "text/json_stream.h"
 #include "text/json_value.h"
 #include "text/yaml_json.h"
@@ -91,6 +92,18 @@ Result<void> add_items(ObjectReader& reader, ItemParser& parser,
   return {};
 }
 
+// An answer of Prometheus, the `data` of one, or the list of its samples.
+bool is_prometheus(const text::JsonValue& object) {
+  const auto has = [](const text::JsonValue& value, std::string_view key) {
+    const auto found = value.find(key);
+    return found.ok() && found->has_value();
+  };
+  const auto data = object.find("data");
+  if (!data) return true;  // a list
+  if (*data) return (*data)->find("resultType").ok();
+  return has(object, "resultType") || (has(object, "status") && has(object, "errorType"));
+}
+
 Result<void> add_document(ObjectReader& reader, ItemParser& parser,
                           const text::JsonDocumentSpan& document) {
   if (document.has_items) {
@@ -102,8 +115,7 @@ Result<void> add_document(ObjectReader& reader, ItemParser& parser,
   }
   const auto object = parser.parse(document.text);
   if (!object) return parser.placed(document.text, object.error());
-  const auto has_data = object->find("data");
-  const bool vector = !has_data || (*has_data && (*has_data)->find("resultType").ok());
+  const bool vector = is_prometheus(*object);
   const auto kind = vector ? Result<std::string>("") : object->text("kind");
   if (!kind) return parser.placed(document.text, kind.error());
   if (!vector && kind->empty()) return parser.placed(document.text, error("'kind' is missing"));
@@ -160,6 +172,7 @@ Result<void> ClusterSnapshotReader::add_padded(std::string_view text) {
 
 rebalance::Snapshot ClusterSnapshotReader::take(std::int64_t now_ns) {
   snapshot_.taken_ns = now_ns;
+  drop_repeated(snapshot_);
   rebalance::sort(snapshot_);
   return std::move(snapshot_);
 }

@@ -281,8 +281,9 @@ rebalance::PluginArgs read_topology(PolicyMap& args) {
   if (!constraints.empty()) out.constraints = constraints;
   for (const std::string& each : constraints) {
     if (each == "DoNotSchedule" || each == "ScheduleAnyway") continue;
-    args.error("constraints",
-               fmt::format("constraint {} is not one of [DoNotSchedule ScheduleAnyway]", each));
+    args.error("constraints", fmt::format("constraint {} is not one of "
+                                          "map[DoNotSchedule:{{}} ScheduleAnyway:{{}}]",
+                                          each));
   }
   out.node_fit = args.boolean("topologyBalanceNodeFit", true);
   return out;
@@ -291,11 +292,10 @@ rebalance::PluginArgs read_topology(PolicyMap& args) {
 rebalance::PluginArgs read_restarts(PolicyMap& args) {
   rebalance::TooManyRestartsArgs out;
   out.scope = read_scope(args);
-  const std::int64_t threshold = args.integer("podRestartThreshold").value_or(0);
-  if (threshold < 1 || threshold != static_cast<std::int32_t>(threshold)) {
+  out.threshold = args.small_integer("podRestartThreshold").value_or(0);
+  if (out.threshold < 1) {
     args.error("podRestartThreshold", "invalid PodsHavingTooManyRestarts threshold");
   }
-  out.threshold = static_cast<std::int32_t>(threshold);
   out.init_containers = args.boolean("includingInitContainers");
   out.states = args.texts("states");
   for (const std::string& each : out.states) {
@@ -304,14 +304,6 @@ rebalance::PluginArgs read_restarts(PolicyMap& args) {
     break;
   }
   return out;
-}
-
-std::vector<std::int32_t> read_exit_codes(PolicyMap& args) {
-  std::vector<std::int32_t> codes;
-  for (const std::int64_t each : args.integers("exitCodes")) {
-    codes.push_back(static_cast<std::int32_t>(each));
-  }
-  return codes;
 }
 
 std::vector<rebalance::ConditionFilter> read_conditions(PolicyMap& args) {
@@ -324,10 +316,10 @@ std::vector<rebalance::ConditionFilter> read_conditions(PolicyMap& args) {
     map.finish();
     if (filter.type.empty() && filter.status.empty() && filter.reason.empty() &&
         !filter.min_seconds) {
-      args.errors().add(item.at,
-                        fmt::format("conditions[{}]: at least one of type, status, reason, or "
-                                    "minTimeSinceLastTransitionSeconds must be set",
-                                    filters.size()));
+      args.errors().refuse(item.at,
+                           fmt::format("conditions[{}]: at least one of type, status, reason, or "
+                                       "minTimeSinceLastTransitionSeconds must be set",
+                                       filters.size()));
     }
     filters.push_back(std::move(filter));
   }
@@ -353,7 +345,7 @@ rebalance::PluginArgs read_life_time(PolicyMap& args) {
   out.states = args.texts("states");
   check_states(args, out.states);
   out.conditions = read_conditions(args);
-  out.exit_codes = read_exit_codes(args);
+  out.exit_codes = args.small_integers("exitCodes");
   out.init_containers = args.boolean("includingInitContainers");
   out.ephemeral_containers = args.boolean("includingEphemeralContainers");
   if (!out.max_seconds && out.states.empty() && out.conditions.empty() && out.exit_codes.empty()) {
@@ -371,7 +363,7 @@ rebalance::PluginArgs read_failed(PolicyMap& args) {
   out.owner_kinds.exclude = as_set(args.texts("excludeOwnerKinds"));
   out.max_seconds = args.amount("minPodLifetimeSeconds").value_or(kDefaultSeconds);
   out.states = args.texts("reasons");
-  out.exit_codes = read_exit_codes(args);
+  out.exit_codes = args.small_integers("exitCodes");
   out.init_containers = args.boolean("includingInitContainers");
   out.failed_only = true;
   return out;
@@ -413,6 +405,7 @@ ConfiguredArgs read_plugin_args(std::string_view plugin, const YamlNode* args, t
   YamlNode none;
   none.kind = YamlNode::Kind::map;
   none.at = at;
+  errors.begin_part();
   PolicyMap map(args == nullptr || args->kind == YamlNode::Kind::null ? &none : args, errors);
   // Both are decoded with the arguments.
   (void)map.find("apiVersion");
@@ -420,10 +413,12 @@ ConfiguredArgs read_plugin_args(std::string_view plugin, const YamlNode* args, t
   if (plugin == kDefaultEvictor) {
     rebalance::DefaultEvictorArgs evictor = read_evictor_args(map, classes);
     map.finish();
+    errors.end_part();
     return evictor;
   }
   rebalance::PluginArgs read = read_known(plugin, map, fixed);
   map.finish();
+  errors.end_part();
   return read;
 }
 

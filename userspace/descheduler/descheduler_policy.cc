@@ -12,6 +12,8 @@
 #include "descheduler/effective_policy.h"
 #include "descheduler/policy_reader.h"
 #include "descheduler/policy_v1alpha1.h"
+#include "descheduler/prometheus_url.h"
+#include "text/yaml_json.h"
 
 namespace forestall::descheduler {
 namespace {
@@ -38,13 +40,6 @@ bool check_version(PolicyMap& root, bool& old) {
   return false;
 }
 
-// Refuses what url.Parse() of Go refuses and an operator is likely to write.
-bool is_url(std::string_view text) {
-  if (text.starts_with(':')) return false;
-  return std::none_of(text.begin(), text.end(),
-                      [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; });
-}
-
 void check_prometheus(PolicyMap& provider) {
   if (provider.find("prometheus") == nullptr) {
     provider.error("prometheus",
@@ -56,8 +51,8 @@ void check_prometheus(PolicyMap& provider) {
   const std::string url = block.text("url").value_or("");
   if (url.empty()) {
     provider.error("prometheus", "prometheus URL is required when prometheus is enabled");
-  } else if (!is_url(url)) {
-    block.error("url", fmt::format("error parsing prometheus URL: parse \"{}\": invalid URL", url));
+  } else if (const auto problem = problem_of_url(url)) {
+    block.error("url", "error parsing prometheus URL: " + *problem);
   }
   if (block.find("authToken") == nullptr) return;
   PolicyMap token = block.map("authToken");
@@ -104,8 +99,8 @@ void read_providers(PolicyMap& root, PolicyErrors& errors, rebalance::Policy& po
 class ProfileReader {
  public:
   ProfileReader(const YamlNode& node, PolicyErrors& errors,
-                const std::vector<rebalance::PriorityClass>* classes, bool fixed)
-      : map_(&node, errors), errors_(errors), classes_(classes), fixed_(fixed) {}
+                const std::vector<rebalance::PriorityClass>* classes, bool fixed, bool old)
+      : map_(&node, errors), errors_(errors), classes_(classes), fixed_(fixed), old_(old) {}
 
   rebalance::Profile read(EffectiveProfile& effective) {
     rebalance::Profile profile;
@@ -114,15 +109,14 @@ class ProfileReader {
     read_configs(profile, effective);
     PolicyMap plugins = map_.map("plugins");
     errors_.set_scope("");
+    // Decoded only, as in the descheduler.
+    for (const char* const point : {"presort", "sort"}) (void)read_names(plugins, point);
     for (const char* const point : {"filter", "preevictionfilter"}) {
-      PolicyMap each = plugins.map(point);
-      check_known(profile, point, each,
+      check_known(profile, point, plugins, read_names(plugins, point),
                   [](std::string_view name) { return name == kDefaultEvictor; });
     }
-    PolicyMap deschedule = plugins.map("deschedule");
-    profile.deschedule = enabled(profile, "deschedule", deschedule, is_deschedule_plugin);
-    PolicyMap balance = plugins.map("balance");
-    profile.balance = enabled(profile, "balance", balance, is_balance_plugin);
+    profile.deschedule = enabled(profile, "deschedule", plugins, is_deschedule_plugin);
+    profile.balance = enabled(profile, "balance", plugins, is_balance_plugin);
     for (const rebalance::ProfilePlugin& each : profile.deschedule) {
       effective.deschedule.push_back(each.name);
     }
@@ -144,6 +138,9 @@ class ProfileReader {
         config.error("name", fmt::format("plugin {} in pluginConfig not registered", name));
         continue;
       }
+      if (old_ && name != kDefaultEvictor) {
+        errors_.set_scope(fmt::format("strategy \"{}\" param validation failed: ", name));
+      }
       ConfiguredArgs read = read_plugin_args(name, args, item.at, errors_, classes_, fixed_);
       effective.configs.push_back({name, args, read});
       if (auto* const evictor = std::get_if<rebalance::DefaultEvictorArgs>(&read)) {
@@ -162,19 +159,26 @@ class ProfileReader {
                              {std::string(kDefaultEvictor), nullptr, profile.evictor});
   }
 
+  // The plugins that an extension point enables. `disabled` is decoded only.
+  static std::vector<std::string> read_names(PolicyMap& plugins, std::string_view point) {
+    PolicyMap map = plugins.map(point);
+    (void)map.texts("disabled");
+    return map.texts("enabled");
+  }
+
   template <typename Known>
-  bool check_known(const rebalance::Profile& profile, std::string_view point, PolicyMap& plugins,
-                   Known known) {
+  static bool check_known(const rebalance::Profile& profile, std::string_view point,
+                          PolicyMap& plugins, const std::vector<std::string>& names, Known known) {
     std::string unknown;
-    for (const std::string& name : plugins.texts("enabled")) {
+    for (const std::string& name : names) {
       if (known(name)) continue;
       unknown += fmt::format("{}{}:{{}}", unknown.empty() ? "" : " ", name);
     }
     if (unknown.empty()) return true;
-    plugins.error("enabled",
-                  fmt::format("profile \"{}\" configures {} extension point of non-existing "
-                              "plugins: map[{}]",
-                              profile.name, point, unknown));
+    plugins.map(point).error("enabled",
+                             fmt::format("profile \"{}\" configures {} extension point of "
+                                         "non-existing plugins: map[{}]",
+                                         profile.name, point, unknown));
     return false;
   }
 
@@ -183,13 +187,15 @@ class ProfileReader {
                                                 std::string_view point, PolicyMap& plugins,
                                                 Known known) {
     std::vector<rebalance::ProfilePlugin> out;
-    if (!check_known(profile, point, plugins, known)) return out;
+    const std::vector<std::string> names = read_names(plugins, point);
+    if (!check_known(profile, point, plugins, names, known)) return out;
     // A plugin that is listed twice runs twice, as in the descheduler.
-    for (const std::string& name : plugins.texts("enabled")) {
+    for (const std::string& name : names) {
       const auto same = [&](const rebalance::ProfilePlugin& each) { return each.name == name; };
       const auto found = std::find_if(configured_.begin(), configured_.end(), same);
       if (found == configured_.end()) {
-        plugins.error("enabled", fmt::format("unable to find \"{}\" plugin config", name));
+        plugins.map(point).error("enabled",
+                                 fmt::format("unable to find \"{}\" plugin config", name));
         continue;
       }
       out.push_back(*found);
@@ -201,6 +207,7 @@ class ProfileReader {
   PolicyErrors& errors_;
   const std::vector<rebalance::PriorityClass>* classes_;
   const bool fixed_;
+  const bool old_;  // v1alpha1, which has strategies
   std::vector<rebalance::ProfilePlugin> configured_;
 };
 
@@ -320,12 +327,20 @@ std::optional<DeschedulerPolicy> parse_descheduler_policy(
   PolicyErrors errors(file, findings);
   const std::size_t before = errors.count();
   std::optional<YamlNode> tree;
-  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+  const std::vector<text::YamlDocument> documents = text::split_yaml(text);
+  if (documents.empty()) {
     tree.emplace().kind = YamlNode::Kind::map;  // an empty file is an empty policy
   } else {
+    // With what is in front of it, for the positions.
+    const std::string_view first(text.data(), documents[0].text.data() + documents[0].text.size());
     std::vector<text::Diagnostic> problems;
-    tree = text::parse_yaml(text, problems, text::RepeatedKeys::replace);
+    tree = text::parse_yaml(first, problems, text::RepeatedKeys::replace);
     findings.add_errors(file, problems);
+  }
+  if (documents.size() > 1) {
+    const text::Position second{static_cast<std::uint32_t>(documents[1].line), 1};
+    findings.warnings.push_back(
+        {{file, second}, "only the first document of a policy is read, as by the descheduler"});
   }
   if (!tree || errors.count() != before) return std::nullopt;
   bool old = false;
@@ -345,8 +360,9 @@ std::optional<DeschedulerPolicy> parse_descheduler_policy(
   const bool fixed = !out.policy.corrections.empty();
   for (const YamlNode& each : root.list("profiles")) {
     out.policy.profiles.push_back(
-        ProfileReader(each, errors, classes, fixed).read(effective.profiles.emplace_back()));
+        ProfileReader(each, errors, classes, fixed, old).read(effective.profiles.emplace_back()));
   }
+  errors.sort();
   if (errors.count() != before) return std::nullopt;
   out.effective = to_json(effective, out.policy);
   return out;

@@ -69,7 +69,7 @@ void read_storage_classes(PolicyMap& protections, rebalance::DefaultEvictorArgs&
     const std::string name = each.text("name").value_or("");
     each.finish();
     if (name.empty()) {
-      with_pvc.errors().add(
+      with_pvc.errors().refuse(
           item.at,
           fmt::format("PodProtections.Config.PodsWithPVC.ProtectedStorageClasses[{}] name cannot "
                       "be empty",
@@ -109,7 +109,7 @@ void read_all_protections(PolicyMap& args, rebalance::DefaultEvictorArgs& out) {
 void read_threshold(PolicyMap& args, const std::vector<rebalance::PriorityClass>* classes,
                     rebalance::DefaultEvictorArgs& out) {
   PolicyMap map = args.map("priorityThreshold");
-  const auto value = map.integer("value");
+  const auto value = map.small_integer("value");
   const std::string name = map.text("name").value_or("");
   map.finish();
   if (value && !name.empty()) {
@@ -122,17 +122,18 @@ void read_threshold(PolicyMap& args, const std::vector<rebalance::PriorityClass>
     const auto found = std::find_if(classes->begin(), classes->end(),
                                     [&](const auto& each) { return each.name == name; });
     if (found == classes->end()) {
-      args.error("priorityThreshold",
-                 fmt::format("unable to get priority value from the priority class: "
-                             "priorityclasses.scheduling.k8s.io \"{}\" not found",
-                             name));
+      args.errors().add(args.at("priorityThreshold"),
+                        fmt::format("unable to get priority value from the priority class: "
+                                    "priorityclasses.scheduling.k8s.io \"{}\" not found",
+                                    name));
       return;
     }
     resolved = found->value;
   }
   if (resolved > rebalance::kSystemCriticalPriority) {
-    args.error("priorityThreshold", fmt::format("priority threshold can't be greater than {}",
-                                                rebalance::kSystemCriticalPriority));
+    args.errors().add(args.at("priorityThreshold"),
+                      fmt::format("priority threshold can't be greater than {}",
+                                  rebalance::kSystemCriticalPriority));
     return;
   }
   constexpr std::int64_t kLeast = std::numeric_limits<std::int32_t>::min();

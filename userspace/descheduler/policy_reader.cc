@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "text/json_number.h"
@@ -13,6 +14,8 @@ namespace {
 
 using text::ScalarType;
 using text::YamlNode;
+
+constexpr std::string_view kSmallInteger = "a whole number of 32 bits";
 
 std::string expected(std::string_view path, std::string_view wanted, const YamlNode& found) {
   return fmt::format("{}: expected {}, found {}", path, wanted, text::describe(found));
@@ -32,13 +35,47 @@ std::optional<Number> number_of(const YamlNode& node) {
 
 }  // namespace
 
+void PolicyErrors::refuse(text::Position at, const std::string& message) {
+  refused_.push_back(findings_.errors.size());
+  add(at, scope_ + message);
+}
+
+void PolicyErrors::add(text::Position at, const std::string& message) {
+  findings_.errors.push_back({{file_, at}, message});
+}
+
+void PolicyErrors::add_undecoded(text::Position at, const std::string& message) {
+  undecoded_ = true;
+  add(at, message);
+}
+
+void PolicyErrors::begin_part() {
+  undecoded_ = false;
+  refused_.clear();
+}
+
+void PolicyErrors::end_part() {
+  if (undecoded_) {
+    for (auto each = refused_.rbegin(); each != refused_.rend(); ++each) {
+      findings_.errors.erase(findings_.errors.begin() + static_cast<std::ptrdiff_t>(*each));
+    }
+  }
+  begin_part();
+}
+
+void PolicyErrors::sort() {
+  std::stable_sort(findings_.errors.begin() + static_cast<std::ptrdiff_t>(begin_),
+                   findings_.errors.end(),
+                   [](const auto& a, const auto& b) { return a.origin.at < b.origin.at; });
+}
+
 PolicyMap::PolicyMap(const YamlNode* node, PolicyErrors& errors, std::string path)
     : errors_(errors), path_(std::move(path)) {
   if (node == nullptr || node->kind == YamlNode::Kind::null) return;
   if (node->kind != YamlNode::Kind::map) {
     const std::string name = path_.empty() ? "" : path_.substr(0, path_.size() - 1);
-    errors_.add(node->at, fmt::format("{}{}expected a map, found {}", name,
-                                      name.empty() ? "" : ": ", text::describe(*node)));
+    errors_.add_undecoded(node->at, fmt::format("{}{}expected a map, found {}", name,
+                                                name.empty() ? "" : ": ", text::describe(*node)));
     return;
   }
   node_ = node;
@@ -69,7 +106,7 @@ std::optional<std::string> PolicyMap::scalar(const YamlNode& node, std::string_v
   if (node.kind == YamlNode::Kind::scalar && text::scalar_type(node) == ScalarType::string) {
     return node.text;
   }
-  errors_.add(node.at, expected(path_ + std::string(key), "a string", node));
+  errors_.add_undecoded(node.at, expected(path_ + std::string(key), "a string", node));
   return std::nullopt;
 }
 
@@ -82,7 +119,7 @@ bool PolicyMap::boolean(std::string_view key, bool otherwise) {
   const YamlNode* const node = find(key);
   if (node == nullptr) return otherwise;
   if (const auto truth = text::boolean_of(*node)) return *truth;
-  errors_.add(node->at, expected(path_ + std::string(key), "true or false", *node));
+  errors_.add_undecoded(node->at, expected(path_ + std::string(key), "true or false", *node));
   return otherwise;
 }
 
@@ -91,7 +128,8 @@ std::optional<std::uint64_t> PolicyMap::amount(std::string_view key) {
   if (node == nullptr) return std::nullopt;
   const auto number = number_of<std::uint64_t>(*node);
   if (!number) {
-    errors_.add(node->at, expected(path_ + std::string(key), "a whole number from 0", *node));
+    errors_.add_undecoded(node->at,
+                          expected(path_ + std::string(key), "a whole number from 0", *node));
   }
   return number;
 }
@@ -100,7 +138,19 @@ std::optional<std::int64_t> PolicyMap::integer(std::string_view key) {
   const YamlNode* const node = find(key);
   if (node == nullptr) return std::nullopt;
   const auto number = number_of<std::int64_t>(*node);
-  if (!number) errors_.add(node->at, expected(path_ + std::string(key), "a whole number", *node));
+  if (!number) {
+    errors_.add_undecoded(node->at, expected(path_ + std::string(key), "a whole number", *node));
+  }
+  return number;
+}
+
+std::optional<std::int32_t> PolicyMap::small_integer(std::string_view key) {
+  const YamlNode* const node = find(key);
+  if (node == nullptr) return std::nullopt;
+  const auto number = number_of<std::int32_t>(*node);
+  if (!number) {
+    errors_.add_undecoded(node->at, expected(path_ + std::string(key), kSmallInteger, *node));
+  }
   return number;
 }
 
@@ -108,7 +158,9 @@ std::optional<double> PolicyMap::number(std::string_view key) {
   const YamlNode* const node = find(key);
   if (node == nullptr) return std::nullopt;
   const auto number = number_of<double>(*node);
-  if (!number) errors_.add(node->at, expected(path_ + std::string(key), "a number", *node));
+  if (!number) {
+    errors_.add_undecoded(node->at, expected(path_ + std::string(key), "a number", *node));
+  }
   return number;
 }
 
@@ -117,7 +169,7 @@ const std::vector<YamlNode>& PolicyMap::list(std::string_view key) {
   const YamlNode* const node = find(key);
   if (node == nullptr) return kNone;
   if (node->kind == YamlNode::Kind::list) return node->items;
-  errors_.add(node->at, expected(path_ + std::string(key), "a list", *node));
+  errors_.add_undecoded(node->at, expected(path_ + std::string(key), "a list", *node));
   return kNone;
 }
 
@@ -129,14 +181,13 @@ std::vector<std::string> PolicyMap::texts(std::string_view key) {
   return all;
 }
 
-std::vector<std::int64_t> PolicyMap::integers(std::string_view key) {
-  std::vector<std::int64_t> all;
+std::vector<std::int32_t> PolicyMap::small_integers(std::string_view key) {
+  std::vector<std::int32_t> all;
   for (const YamlNode& each : list(key)) {
-    const auto number = number_of<std::int64_t>(each);
-    if (number) {
+    if (const auto number = number_of<std::int32_t>(each)) {
       all.push_back(*number);
     } else {
-      errors_.add(each.at, expected(path_ + std::string(key), "a whole number", each));
+      errors_.add_undecoded(each.at, expected(path_ + std::string(key), kSmallInteger, each));
     }
   }
   return all;
@@ -147,7 +198,7 @@ std::optional<std::vector<std::pair<std::string, double>>> PolicyMap::percents(
   const YamlNode* const node = find(key);
   if (node == nullptr) return std::nullopt;
   if (node->kind != YamlNode::Kind::map) {
-    errors_.add(node->at, expected(path_ + std::string(key), "a map", *node));
+    errors_.add_undecoded(node->at, expected(path_ + std::string(key), "a map", *node));
     return std::nullopt;
   }
   std::vector<std::pair<std::string, double>> all;
@@ -155,8 +206,8 @@ std::optional<std::vector<std::pair<std::string, double>>> PolicyMap::percents(
     if (const auto percent = number_of<double>(each.value)) {
       all.emplace_back(each.key, *percent);
     } else {
-      errors_.add(each.value.at,
-                  expected(path_ + std::string(key) + "." + each.key, "a number", each.value));
+      errors_.add_undecoded(each.value.at, expected(path_ + std::string(key) + "." + each.key,
+                                                    "a number", each.value));
     }
   }
   return all;
@@ -173,7 +224,7 @@ std::optional<rebalance::LabelSelector> PolicyMap::selector(std::string_view key
       out.requirements.push_back(
           {each.key, rebalance::Operator::in, {labels.text(each.key).value_or("")}});
       if (const auto problem = rebalance::problem_of(out.requirements.back())) {
-        errors_.add(each.at, refusal + *problem);
+        errors_.refuse(each.at, refusal + *problem);
       }
     }
   }
@@ -194,7 +245,7 @@ std::optional<rebalance::LabelSelector> PolicyMap::selector(std::string_view key
     }
     requirement.op = *op;
     if (const auto problem = rebalance::problem_of(requirement)) {
-      errors_.add(item.at, refusal + *problem);
+      errors_.refuse(item.at, refusal + *problem);
     }
     out.requirements.push_back(std::move(requirement));
   }
@@ -210,8 +261,8 @@ void PolicyMap::finish() {
   if (node_ == nullptr) return;
   for (const text::YamlEntry& each : node_->entries) {
     if (read_.contains(each.key)) continue;
-    errors_.add(each.at,
-                fmt::format("strict decoding error: unknown field \"{}{}\"", path_, each.key));
+    errors_.add_undecoded(
+        each.at, fmt::format("strict decoding error: unknown field \"{}{}\"", path_, each.key));
   }
 }
 

@@ -16,22 +16,35 @@
 
 namespace forestall::descheduler {
 
-// The problems of one file. `scope` begins every message: "in profile web: ".
+// The problems of one file. The descheduler decodes a file before it checks the values.
 class PolicyErrors {
  public:
   PolicyErrors(const std::string& file, text::Findings& findings)
-      : file_(file), findings_(findings) {}
+      : file_(file), findings_(findings), begin_(findings.errors.size()) {}
 
-  void add(text::Position at, const std::string& message) {
-    findings_.errors.push_back({{file_, at}, scope_ + message});
-  }
+  // A value that is decoded, but refused. The scope begins its message: "in profile web: ".
+  void refuse(text::Position at, const std::string& message);
+  // A value that is refused before the checks of a profile.
+  void add(text::Position at, const std::string& message);
+  // A value of a wrong type, or an unknown field.
+  void add_undecoded(text::Position at, const std::string& message);
+
   void set_scope(std::string scope) { scope_ = std::move(scope); }
+  // From here to end_part() the values of one plugin are read. If one of them cannot be decoded,
+  // the others are not checked.
+  void begin_part();
+  void end_part();
+  // Brings the errors into the order of the file.
+  void sort();
   [[nodiscard]] std::size_t count() const { return findings_.errors.size(); }
 
  private:
   const std::string& file_;
   text::Findings& findings_;
+  const std::size_t begin_;  // earlier findings are of other files
   std::string scope_;
+  bool undecoded_ = false;            // in the part
+  std::vector<std::size_t> refused_;  // in the part; indexes in ascending order
 };
 
 // One map. Every value is read by its key; finish() then refuses the keys that were not read.
@@ -51,9 +64,10 @@ class PolicyMap {
   [[nodiscard]] bool boolean(std::string_view key, bool otherwise = false);
   [[nodiscard]] std::optional<std::uint64_t> amount(std::string_view key);
   [[nodiscard]] std::optional<std::int64_t> integer(std::string_view key);
+  [[nodiscard]] std::optional<std::int32_t> small_integer(std::string_view key);
   [[nodiscard]] std::optional<double> number(std::string_view key);
   [[nodiscard]] std::vector<std::string> texts(std::string_view key);
-  [[nodiscard]] std::vector<std::int64_t> integers(std::string_view key);
+  [[nodiscard]] std::vector<std::int32_t> small_integers(std::string_view key);
   // Resource to percentage. Nothing: missing.
   [[nodiscard]] std::optional<std::vector<std::pair<std::string, double>>> percents(
       std::string_view key);
@@ -63,7 +77,7 @@ class PolicyMap {
   [[nodiscard]] PolicyMap map(std::string_view key);
   [[nodiscard]] const std::vector<text::YamlNode>& list(std::string_view key);
 
-  void error(std::string_view key, const std::string& message) { errors_.add(at(key), message); }
+  void error(std::string_view key, const std::string& message) { errors_.refuse(at(key), message); }
   // Refuses the keys that were not read.
   void finish();
 

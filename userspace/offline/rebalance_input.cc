@@ -143,6 +143,9 @@ std::optional<RebalanceInput> load_rebalance_input(const RebalanceOptions& optio
   const auto* const classes = options.cluster.empty() ? nullptr : &input.snapshot.priority_classes;
   auto policy =
       descheduler::parse_descheduler_policy(options.policy, text->view(), classes, findings);
+  for (const std::string& each : text::format_each(findings.warnings)) {
+    fmt::print(stderr, "warning: {}\n", printable_lines(each));
+  }
   if (!policy || !findings.errors.empty()) return std::nullopt;
   input.policy = std::move(*policy);
   return input;

@@ -205,11 +205,11 @@ Result<std::vector<Amounts>> UsageSource::queried(std::span<const NodeIndex> nod
   for (const PrometheusSample& sample : TRY(answer())) {
     if (!sample.instance) {
       return error(
-          "error getting node usage: the collected metrics sample is missing 'instance' "
+          "error getting node usage: The collected metrics sample is missing 'instance' "
           "key");
     }
     if (!(sample.value >= 0 && sample.value <= 1)) {
-      return error("error getting node usage: the collected metrics sample for " +
+      return error("error getting node usage: The collected metrics sample for " +
                    in_double_quotes(*sample.instance) + " has value " + text_of(sample.value) +
                    " outside of <0; 1> interval");
     }

@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cluster/rebalance_policy.h"
@@ -45,7 +47,7 @@ profiles:
 )";
 
 // Pods a and b on one of two nodes, a minute and more old.
-rebalance::Snapshot two_old_pods() {
+rebalance::Snapshot two_old_pods(std::int64_t later = 0) {
   constexpr std::int64_t kNow = 1'767'268'800'000'000'000;
   std::string items;
   for (const char* name : {"n1", "n2"}) {
@@ -65,7 +67,7 @@ rebalance::Snapshot two_old_pods() {
   descheduler::ClusterSnapshotReader reader;
   const auto added = reader.add(R"({"kind":"List","items":[)" + items + "]}");
   EXPECT_TRUE(added) << added.error().text();
-  return reader.take(kNow);
+  return reader.take(kNow + later * 1'000'000'000);
 }
 
 std::vector<std::string> moved_pods(const CyclePlan::Made& made) {
@@ -128,6 +130,66 @@ TEST(CyclePlan, KeepsItsDecisionsIfTheMoveWithTheSeatIsRefused) {
   EXPECT_THAT(moved_pods(again), testing::IsEmpty()) << "a was decided while the seat was held";
   ASSERT_EQ(again.plan.history.value().waiting.size(), 1U);
   EXPECT_EQ(again.plan.history.value().waiting[0].pod, "a");
+}
+
+struct RacedCycle {
+  std::vector<std::string> requested;
+  rebalance::PlanHistory history;  // for the next one
+};
+
+// The policy evicts one pod. The server answers so if it is b.
+RacedCycle raced_cycle(int later, const rebalance::PlanHistory& history, PlannedEnd answer) {
+  const test::ManualClock clock;
+  RefusedPods refused;
+  auto policy = read_policy(
+      "policy.yaml", "maxNoOfPodsToEvictTotal: 1" + std::string(kOldPodsFixed), "fixed", nullptr);
+  EXPECT_TRUE(policy) << policy.error().text();
+  CyclePlan plan(*std::move(policy), two_old_pods(later), {}, history);
+  RacedCycle cycle;
+  bool goes_on = true;
+  while (std::exchange(goes_on, false)) {
+    CyclePlan::Made made = plan.make(refused, clock.now());
+    for (const PlannedEviction& each : made.evictions) {
+      cycle.requested.push_back(each.pod.name);
+      const PlannedEnd end = each.pod.name == "b" ? answer : PlannedEnd::evicted;
+      goes_on = !may_be_evicted(end);
+      plan.ended(each.pod.uid, goes_on ? "refused" : "");
+      plan.requested(each, end);
+    }
+    cycle.history = made.plan.history.value();
+  }
+  cycle.history.waiting = plan.waits_after(std::move(cycle.history.waiting));
+  return cycle;
+}
+
+// a is evicted in each cycle, and b waits until a seat is held for it. Then another client is
+// faster than the plan with the disruption of b's budget, or its server has an error.
+TEST(CyclePlan, AMoveThatTheServerRefusesInEachCycleKeepsItsSeat) {
+  for (const PlannedEnd answer : {PlannedEnd::refused_by_budget, PlannedEnd::failed,
+                                  PlannedEnd::no_room, PlannedEnd::abandoned}) {
+    SCOPED_TRACE(to_string(answer));
+    rebalance::PlanHistory history;
+    std::vector<std::string> requested;
+    for (int cycle = 0; cycle < 10; ++cycle) {
+      RacedCycle raced =
+          raced_cycle(cycle * 300, history, cycle < 8 ? answer : PlannedEnd::evicted);
+      for (const std::string& each : raced.requested) requested.push_back(each);
+      history = std::move(raced.history);
+    }
+    EXPECT_THAT(requested, testing::ElementsAre("a", "a", "a", "a", "a", "a", "b", "b", "b", "a"));
+  }
+}
+
+// The seat goes to another move that waits as long meanwhile.
+TEST(CyclePlan, AMoveThatTheServerAlwaysRefusesKeepsNoSeatFromOthers) {
+  rebalance::PlanHistory history;
+  int evicted = 0;
+  for (int cycle = 0; cycle < 30; ++cycle) {
+    RacedCycle raced = raced_cycle(cycle * 300, history, PlannedEnd::refused_by_budget);
+    if (cycle > 6) evicted += static_cast<int>(std::ranges::count(raced.requested, "a"));
+    history = std::move(raced.history);
+  }
+  EXPECT_GT(evicted, 1);
 }
 
 }  // namespace

@@ -206,6 +206,28 @@ TEST_F(RebalancerTest, TriesAgainInTheNextCycleWhatABudgetRefused) {
   EXPECT_THAT(cluster.evicted(), ElementsAre("a", "a"));
 }
 
+TEST_F(RebalancerTest, AMoveThatABudgetRefusesInEachCycleWaitsSinceTheFirstOne) {
+  ClusterWithPods cluster("a");
+  cluster.set_evict([](const std::string&) {
+    return json_answer(429,
+                       R"({"kind":"Status","details":{"causes":[{"reason":"DisruptionBudget"}]}})");
+  });
+  RebalancerOptions options;
+  options.interval = milliseconds(50);
+  options.compat = "fixed";
+  const auto rebalancer = make(cluster, options);
+  const auto waits = [&] { return !rebalancer->history().waiting.empty(); };
+  ASSERT_TRUE(run_until({rebalancer.get()}, waits));
+  const std::vector<rebalance::WaitingMove> first = rebalancer->history().waiting;
+  ASSERT_TRUE(run_until({rebalancer.get()},
+                        [&] { return count(*rebalancer, PlannedEnd::refused_by_budget) == 3; }));
+  ASSERT_TRUE(run_until({rebalancer.get()}, waits));
+  ASSERT_THAT(first, testing::SizeIs(1));
+  EXPECT_EQ(first[0].pod, "a");
+  EXPECT_EQ(first[0].limit, rebalance::EvictionLimit::budget);
+  EXPECT_EQ(rebalancer->history().waiting, first);
+}
+
 TEST_F(RebalancerTest, RequestsNothingThatTheServerRefusedLately) {
   ClusterWithPods cluster("abcdefg");
   cluster.set_evict([](const std::string& pod) {

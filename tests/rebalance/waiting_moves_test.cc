@@ -197,7 +197,9 @@ TEST(WaitingMoves, ASeatThatItsMoveDoesNotUseIsFree) {
   // The API server refuses it.
   World world = plan_for(restarts_then_age(kOneInTotal), objects);
   for (ClusterPod& each : world.snapshot.pods) {
-    if (each.name == "y") each.refused = "too many requests";
+    if (each.name != "y") continue;
+    each.refused = "too many requests";
+    each.refused_in_plan = true;
   }
   world.plan = rebalance(world.policy, world.snapshot, PlanHistory{{}, {waiting("y", 4000)}});
   EXPECT_THAT(world.plan.held_seats, SizeIs(1));
@@ -340,6 +342,75 @@ TEST(WaitingMoves, ANamespaceHasAShareOfThem) {
   const std::vector<WaitingMove> after = std::move(moves).take();
   ASSERT_THAT(after, SizeIs(kWaitingOfNamespaceMax));
   EXPECT_EQ(after.back().workload, "w1") << "the newest one is left out";
+}
+
+RequestedMove requested(const std::string& pod, RequestEnd end) {
+  RequestedMove request{waiting(pod, 0, EvictionLimit::budget), end};
+  request.move.node = "n1";
+  return request;
+}
+
+TEST(WaitingMoves, WhatWasNotEvictedInTheClusterWaitsOn) {
+  for (const RequestEnd end : {RequestEnd::refused_by_budget, RequestEnd::not_evicted}) {
+    const auto after = [end](int seconds) {
+      return waits_after({}, {waiting("z", seconds)}, {requested("z", end)});
+    };
+    EXPECT_THAT(after(700), ElementsAre(waiting("z", 700)));
+    EXPECT_THAT(after(-700), ElementsAre(waiting("z", 0))) << "the clock was set back";
+    EXPECT_THAT(after(4000), ElementsAre(waiting("z", 1800))) << "others that wait longer go first";
+    EXPECT_THAT(waits_after({waiting("z", 0)}, {waiting("z", 700)}, {requested("z", end)}),
+                ElementsAre(waiting("z", 700)));
+  }
+  WaitingMove on_node = waiting("z", 700, EvictionLimit::node);
+  on_node.node = "n1";
+  EXPECT_THAT(waits_after({}, {on_node}, {requested("z", RequestEnd::not_evicted)}),
+              ElementsAre(on_node));
+  on_node.node = "n2";
+  EXPECT_THAT(waits_after({}, {on_node}, {requested("z", RequestEnd::not_evicted)}), IsEmpty());
+}
+
+TEST(WaitingMoves, OnlyABudgetStartsAWaitInTheCluster) {
+  EXPECT_THAT(waits_after({}, {}, {requested("z", RequestEnd::refused_by_budget)}),
+              ElementsAre(waiting("z", 0, EvictionLimit::budget)));
+  EXPECT_THAT(waits_after({}, {}, {requested("z", RequestEnd::not_evicted)}), IsEmpty());
+  EXPECT_THAT(waits_after({}, {waiting("z", 700)}, {requested("z", RequestEnd::evicted)}),
+              IsEmpty());
+}
+
+TEST(WaitingMoves, AnEvictionInTheClusterStartsTheWaitOfItsWorkloadAgain) {
+  RequestedMove second = requested("z", RequestEnd::refused_by_budget);
+  second.move.pod = "z2";
+  EXPECT_THAT(waits_after({}, {waiting("z", 700)}, {requested("z", RequestEnd::evicted), second}),
+              ElementsAre(waiting("z", 0)));
+}
+
+TEST(WaitingMoves, ANamespaceHasAShareOfWhatWasNotEvictedToo) {
+  std::vector<RequestedMove> all;
+  for (std::size_t i = 0; i <= kWaitingOfNamespaceMax; ++i) {
+    all.push_back(requested(fmt::format("w{}", i), RequestEnd::refused_by_budget));
+  }
+  EXPECT_THAT(waits_after({}, {}, all), SizeIs(kWaitingOfNamespaceMax));
+}
+
+World plan_with_refused_y(bool in_plan) {
+  World world = plan_for(restarts_then_age(kOneInTotal),
+                         large_nodes() + std::vector{restarting("r"), old_pod("y")});
+  for (ClusterPod& each : world.snapshot.pods) {
+    if (each.name != "y") continue;
+    each.refused = "an error of the server";
+    each.refused_in_plan = in_plan;
+  }
+  world.plan = rebalance(world.policy, world.snapshot, PlanHistory{{}, {waiting("y", 4000)}});
+  return world;
+}
+
+TEST(WaitingMoves, WhatTheServerRefusedLatelyWaitsOnWithoutASeat) {
+  const World lately = plan_with_refused_y(false);
+  EXPECT_THAT(lately.plan.held_seats, IsEmpty());
+  EXPECT_THAT(lately.evicted(), ElementsAre("r"));
+  EXPECT_THAT(lately.plan.history.value().waiting, SizeIs(1));
+  const World in_plan = plan_with_refused_y(true);
+  EXPECT_THAT(in_plan.plan.held_seats, SizeIs(1)) << "as before the refusal";
 }
 
 }  // namespace

@@ -24,6 +24,21 @@ PlannedEviction planned(const rebalance::ClusterPod& pod, std::string_view profi
           pod.background_allowed};
 }
 
+rebalance::RequestEnd request_end(PlannedEnd end) {
+  switch (end) {
+    case PlannedEnd::evicted:
+    case PlannedEnd::background:
+    case PlannedEnd::unknown:
+    case PlannedEnd::gone: return rebalance::RequestEnd::evicted;
+    case PlannedEnd::refused_by_budget: return rebalance::RequestEnd::refused_by_budget;
+    case PlannedEnd::refused:
+    case PlannedEnd::no_room:
+    case PlannedEnd::failed:
+    case PlannedEnd::abandoned: break;
+  }
+  return rebalance::RequestEnd::not_evicted;
+}
+
 }  // namespace
 
 CyclePlan::Made CyclePlan::make(RefusedPods& refused, MonotonicTime now) {
@@ -90,7 +105,32 @@ void CyclePlan::ended(const std::string& uid, const std::string& refusal) {
   ended_.insert(uid);
   if (refusal.empty()) return;
   const auto pod = std::ranges::find(snapshot_.pods, uid, &rebalance::ClusterPod::uid);
-  if (pod != snapshot_.pods.end()) pod->refused = snapshot_.texts->keep(refusal);
+  if (pod == snapshot_.pods.end()) return;
+  pod->refused = snapshot_.texts->keep(refusal);
+  pod->refused_in_plan = true;
+}
+
+void CyclePlan::requested(const PlannedEviction& eviction, PlannedEnd end) {
+  const auto pod = std::ranges::find(snapshot_.pods, eviction.pod.uid, &rebalance::ClusterPod::uid);
+  if (pod == snapshot_.pods.end()) return;
+  requested_.push_back({{.profile = eviction.profile,
+                         .plugin = eviction.plugin,
+                         .workload = std::string(rebalance::workload_of(*pod)),
+                         .pod_namespace = eviction.pod.pod_namespace,
+                         .pod = eviction.pod.name,
+                         .node = eviction.node,
+                         .limit = rebalance::EvictionLimit::budget,
+                         .since_ns = snapshot_.taken_ns},
+                        request_end(end)});
+}
+
+std::vector<rebalance::WaitingMove> CyclePlan::waits_after(
+    std::vector<rebalance::WaitingMove> planned) const {
+  if (!policy_.corrections.has(rebalance::Correction::waiting_moves) ||
+      rebalance::pacing_of(policy_).memory_seconds == 0) {
+    return planned;
+  }
+  return rebalance::waits_after(std::move(planned), history_.waiting, requested_);
 }
 
 }  // namespace forestall::cluster

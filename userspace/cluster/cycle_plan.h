@@ -19,6 +19,7 @@
 #include "rebalance/plan.h"
 #include "rebalance/policy.h"
 #include "rebalance/snapshot.h"
+#include "rebalance/waiting_moves.h"
 
 namespace forestall::cluster {
 
@@ -68,6 +69,12 @@ class CyclePlan {
   // plan need not be made again. To the descheduler it was refused, so another pod would follow in
   // its place. It is no move of this process, so the history does not get it.
   void gone(const std::string& uid, const std::string& problem);
+  // The same eviction, for waits_after().
+  void requested(const PlannedEviction& eviction, PlannedEnd end);
+  // The waits for the next cycle. `planned`: what the last make() has for it. A plan made again
+  // does not see what this restores: what it decided before the refusal must stay.
+  [[nodiscard]] std::vector<rebalance::WaitingMove> waits_after(
+      std::vector<rebalance::WaitingMove> planned) const;
 
  private:
   const rebalance::Policy policy_;
@@ -85,6 +92,7 @@ class CyclePlan {
   std::set<std::string, std::less<>> ended_;  // UIDs
   // Namespace and name.
   std::set<std::pair<std::string_view, std::string_view>> gone_;
+  std::vector<rebalance::RequestedMove> requested_;
   int made_ = 0;
   Duration took_{};
 };

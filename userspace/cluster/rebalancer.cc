@@ -402,6 +402,7 @@ void Rebalancer::remember_end(const PlanEvictions::Ended& ended) {
   } else if (cycle_) {
     cycle_->ended(pod.uid, may_be_evicted(ended.end) ? "" : refusal);
   }
+  if (cycle_) cycle_->requested(ended.eviction, ended.end);
   // What may have been evicted counts for the pacing, too.
   if (!may_be_evicted(ended.end)) forget_move(pod);
   const bool terminates = ended.end == PlannedEnd::evicted || ended.end == PlannedEnd::unknown;
@@ -516,6 +517,7 @@ void Rebalancer::report_placeholders() {
 
 void Rebalancer::end_plan() {
   cycle_problem_.clear();
+  history_.waiting = cycle_->waits_after(std::move(history_.waiting));
   if (!evictions_.dropped_why().empty()) {
     cycle_problem_ = "the plan was dropped: " + evictions_.dropped_why();
     log_.write(LogLevel::warning, LogLine("plan").field("problem", cycle_problem_));

@@ -92,6 +92,8 @@ class Rebalancer {
   [[nodiscard]] Result<void> outcome() const;
   [[nodiscard]] const PlanCounts& counts() const { return counts_; }
   [[nodiscard]] RebalanceMetrics& metrics() { return metrics_; }
+  // Of the plans so far, for the next one; not of a dry run.
+  [[nodiscard]] const rebalance::PlanHistory& history() const { return history_; }
   // Pods of the last plan, as "namespace/name", in the order of their evictions. What was planned
   // again after a refusal follows.
   [[nodiscard]] const std::vector<std::string>& planned() const { return planned_; }

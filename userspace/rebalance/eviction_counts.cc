@@ -138,6 +138,7 @@ EvictResult EvictionCounts::evict(const Requester& by, PodIndex index, std::stri
   }
   if (!pod.refused.empty()) {
     refusal = ignored(pod, std::string(pod.refused));
+    if (waiting_ != nullptr && !pod.refused_in_plan) waiting_->keep(by, index);
     release(by, index);
     return EvictResult::refused;
   }

@@ -142,7 +142,8 @@ class Cycle {
 
   [[nodiscard]] bool may_leave(PodIndex pod, const DefaultEvictor& evictor) {
     const PodSummary& summary = view_.summary(pod);
-    if (view_.pod(pod).uid.empty()) return false;
+    const ClusterPod& of = view_.pod(pod);
+    if (of.uid.empty() || (!of.refused.empty() && !of.refused_in_plan)) return false;
     if (summary.evicted_in_background || !evictor.filter(pod) ||
         !evictor.pre_eviction_filter(pod) || !memory_.refusal(pod).empty()) {
       return false;

@@ -147,7 +147,8 @@ struct ClusterPod {
   bool mirror = false;
   bool static_pod = false;
   std::string_view refused;  // what the API server answered to its eviction lately; empty: nothing
-  bool preempts = true;      // preemptionPolicy is not Never
+  bool refused_in_plan = false;  // of this state: what was decided before that must stay
+  bool preempts = true;          // preemptionPolicy is not Never
   bool local_storage = false;
   bool resource_claims = false;
   std::vector<std::string_view> claims;  // names of PersistentVolumeClaims

@@ -15,6 +15,29 @@ bool waited_longer(const WaitingMove& a, const WaitingMove& b) {
   return key(a) < key(b);
 }
 
+void keep_oldest(std::vector<WaitingMove>& waiting) {
+  std::ranges::sort(waiting, waited_longer);
+  std::map<std::string, std::size_t, std::less<>> of_namespace;
+  std::erase_if(waiting, [&](const WaitingMove& each) {
+    return ++of_namespace[each.pod_namespace] > kWaitingOfNamespaceMax;
+  });
+  if (waiting.size() > kWaitingMax) waiting.resize(kWaitingMax);
+}
+
+// The last one is the node.
+using MoveKey = std::tuple<std::string_view, std::string_view, std::string_view, std::string_view,
+                           std::string_view>;
+
+MoveKey key_on(const WaitingMove& move, std::string_view node) {
+  return {move.profile, move.plugin, move.pod_namespace, move.workload, node};
+}
+
+// The time at which the move of a pod that was not evicted is due, if it was due before.
+std::int64_t due_since(std::int64_t before_ns, std::int64_t now_ns) {
+  const Nanos due = Nanos{now_ns} - Nanos{kWaitingSeconds} * kNanosPerUnit;
+  return before_ns < due ? static_cast<std::int64_t>(due) : std::min(before_ns, now_ns);
+}
+
 }  // namespace
 
 std::string_view to_string(EvictionLimit each) {
@@ -85,6 +108,11 @@ void WaitingMoves::keep(const Requester& by) {
   kept_.insert(by);
 }
 
+void WaitingMoves::keep(const Requester& by, PodIndex pod) {
+  kept_moves_.insert(key_of(by, pod, ""));
+  kept_moves_.insert(key_of(by, pod, view_.pod(pod).node));
+}
+
 void WaitingMoves::failed(const Requester& by) {
   failed_.insert(by);
 }
@@ -122,17 +150,51 @@ std::vector<WaitingMove> WaitingMoves::take() && {
     if (failed_.contains(by)) {
       waiting.push_back(each);
       waiting.back().since_ns = view_.now_ns();
-    } else if (kept_.contains(by)) {
+    } else if (kept_.contains(by) || kept_moves_.contains(key)) {
       waiting.push_back(each);
+      if (evicted_.contains(key)) waiting.back().since_ns = view_.now_ns();
     }
   }
-  std::ranges::sort(waiting, waited_longer);
-  std::map<std::string, std::size_t, std::less<>> of_namespace;
-  std::erase_if(waiting, [&](const WaitingMove& each) {
-    return ++of_namespace[each.pod_namespace] > kWaitingOfNamespaceMax;
-  });
-  if (waiting.size() > kWaitingMax) waiting.resize(kWaitingMax);
+  keep_oldest(waiting);
   return waiting;
+}
+
+std::vector<WaitingMove> waits_after(std::vector<WaitingMove> planned,
+                                     const std::vector<WaitingMove>& before,
+                                     const std::vector<RequestedMove>& requested) {
+  std::map<MoveKey, const WaitingMove*> waited;
+  for (const WaitingMove& each : before) waited.emplace(key_on(each, each.node), &each);
+  std::set<MoveKey> evicted;
+  for (const RequestedMove& each : requested) {
+    if (each.end != RequestEnd::evicted) continue;
+    evicted.insert(key_on(each.move, ""));
+    evicted.insert(key_on(each.move, each.move.node));
+  }
+  std::map<MoveKey, WaitingMove> restored;
+  for (const auto& [move, end] : requested) {
+    if (end == RequestEnd::evicted) continue;
+    bool has_waited = false;
+    for (const std::string_view node : {std::string_view(), std::string_view(move.node)}) {
+      const auto found = waited.find(key_on(move, node));
+      if (found == waited.end()) continue;
+      has_waited = true;
+      const auto again = restored.try_emplace(found->first, *found->second).first;
+      again->second.since_ns = evicted.contains(found->first)
+                                   ? move.since_ns
+                                   : due_since(found->second->since_ns, move.since_ns);
+    }
+    if (has_waited || end != RequestEnd::refused_by_budget) continue;
+    restored.try_emplace(key_on(move, ""), move).first->second.node.clear();
+  }
+  for (WaitingMove& each : planned) {
+    const auto found = restored.find(key_on(each, each.node));
+    if (found == restored.end()) continue;
+    each.since_ns = std::min(each.since_ns, found->second.since_ns);
+    restored.erase(found);
+  }
+  for (auto& [key, move] : restored) planned.push_back(std::move(move));
+  keep_oldest(planned);
+  return planned;
 }
 
 }  // namespace forestall::rebalance

@@ -75,6 +75,9 @@ class WaitingMoves {
   void evicted(const Requester& by, PodIndex pod);
   // The plugin was not run, so what waited for it still waits.
   void keep(const Requester& by);
+  // The API server refused the pod lately, in an earlier plan: what waits of its workload goes on
+  // to wait.
+  void keep(const Requester& by, PodIndex pod);
   // The plugin failed. What waited for it waits since now: a plugin that fails in each plan must
   // not hold a seat in each.
   void failed(const Requester& by);
@@ -100,7 +103,29 @@ class WaitingMoves {
   std::map<Key, Refused> refused_;     // the first one
   std::set<Key> evicted_;
   std::set<Requester> kept_;
+  std::set<Key> kept_moves_;
   std::set<Requester> failed_;
 };
+
+// How an eviction of a plan ended in a cluster.
+enum class RequestEnd : std::uint8_t {
+  evicted,            // or may have been
+  refused_by_budget,  // the disruption that the plan counted on was used up meanwhile
+  not_evicted,        // for any other reason
+};
+
+struct RequestedMove {
+  // As it would wait: `node` is that of the pod, `since_ns` the time of the plan.
+  WaitingMove move;
+  RequestEnd end = RequestEnd::evicted;
+};
+
+// The waits for the next plan, after all evictions of this one ended. A plan removes the wait of
+// what it evicts. If the pod was not evicted after all, its move waits again since the time
+// `before` this plan, but at most kWaitingSeconds long: it remains due, and moves that wait longer
+// get their seat first. `planned`: what the plan itself has for the next one.
+[[nodiscard]] std::vector<WaitingMove> waits_after(std::vector<WaitingMove> planned,
+                                                   const std::vector<WaitingMove>& before,
+                                                   const std::vector<RequestedMove>& requested);
 
 }  // namespace forestall::rebalance

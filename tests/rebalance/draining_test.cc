@@ -64,16 +64,17 @@ TEST(Draining, OtherNodesGoBeforeUnderutilizedOnes) {
 
 TEST(Draining, ANodeTakesNoMoreThanItHas) {
   // n2 has room for one pod more, and n1 two: neither moves.
-  const auto cluster = std::vector<std::string>{node_text("n1", {.cpu = "1000m"}),
-                                                node_text("n2", {.cpu = "700m"})} +
-                       pods_text("p", 2, "n1") + pods_text("q", 3, "n2", {.cpu = "200m"});
+  const auto cluster =
+      std::vector<std::string>{node_text("n1", {.cpu = "600m"}), node_text("n2", {.cpu = "700m"})} +
+      pods_text("p", 2, "n1") + pods_text("q", 3, "n2", {.cpu = "200m"});
   const World world = plan_for(
       policy_text("HighNodeUtilization", "{thresholds: {cpu: 90}}", "{}", "compat: fixed, "),
       cluster);
   EXPECT_THAT(world.evicted(), IsEmpty());
-  ASSERT_THAT(world.plan.evictions, testing::SizeIs(1));
-  EXPECT_EQ(world.plan.evictions[0].refused,
-            "no other node has room for it, so its node is not drained");
+  ASSERT_THAT(world.plan.evictions, testing::SizeIs(2));
+  for (const PodEviction& each : world.plan.evictions) {
+    EXPECT_EQ(each.refused, "no other node has room for it, so its node is not drained");
+  }
 }
 
 // n2 is no source, and has room for two of the three pods.
@@ -87,13 +88,23 @@ TEST(Draining, ANodeIsDrainedWhollyOrNotAtAll) {
   EXPECT_THAT(drained(cluster(3), "", "upstream").evicted(), testing::Not(IsEmpty()));
 }
 
+// p1-1 on n1, and n2 with room for 400m, which is no source.
+std::vector<std::string> one_beside_a_full_node() {
+  return std::vector<std::string>{node_text("n1"), node_text("n2"),
+                                  pod_text("p1-1", "n1", {.cpu = "200m"})} +
+         pods_text("q", 8, "n2", {.cpu = "200m", .owner = "ReplicaSet/q"});
+}
+
 TEST(Draining, AProtectedPodKeepsItsNode) {
   const auto evicted = [](const PodText& other) {
-    return drained(steps(2) + std::vector<std::string>{pod_text("other", "n1", other)}).evicted();
+    return drained(one_beside_a_full_node() +
+                   std::vector<std::string>{pod_text("other", "n1", other)})
+        .evicted();
   };
   PodText local{.cpu = "1m", .spec = R"(, "volumes": [{"name": "v", "emptyDir": {}}])"};
   EXPECT_THAT(evicted(local), IsEmpty());
-  const World world = drained(steps(2) + std::vector<std::string>{pod_text("other", "n1", local)});
+  const World world =
+      drained(one_beside_a_full_node() + std::vector<std::string>{pod_text("other", "n1", local)});
   ASSERT_FALSE(world.plan.evictions.empty());
   EXPECT_EQ(world.plan.evictions[0].refused,
             "default/other is protected, so its node is not drained");
@@ -113,7 +124,7 @@ TEST(Draining, TheRulesBetweenPodsCountForAllThatLeave) {
   const auto cluster = [&](int pods) {
     return std::vector<std::string>{node_text("n1", {.labels = R"("host": "n1")"}),
                                     node_text("n2", {.labels = R"("host": "n2")"})} +
-           pods_text("a", pods, "n1", apart) + pods_text("q", 4, "n2", {.cpu = "200m"});
+           pods_text("a", pods, "n1", apart) + pods_text("q", 8, "n2", {.cpu = "200m"});
   };
   EXPECT_THAT(drained(cluster(1)).evicted(), ElementsAre("a1"));
   EXPECT_THAT(drained(cluster(2)).evicted(), IsEmpty());
@@ -201,6 +212,24 @@ TEST(Draining, OnlyIncludedNamespacesLeave) {
               ElementsAre("other"));
   EXPECT_THAT(drained(cluster, ", evictableNamespaces: {exclude: [other]}").evicted(),
               ElementsAre("p1-1"));
+}
+
+// n1 cannot be drained, so the pods of n2 may move there, and n2 becomes empty.
+TEST(Draining, ANodeThatStaysIsADestinationAgain) {
+  const auto objects =
+      std::vector<std::string>{node_text("n1"), node_text("n2"), pod_text("p", "n1"),
+                               pod_text("bare", "n1", {.cpu = "1m", .owner = ""})} +
+      pods_text("q", 2, "n2");
+  const World world = drained(objects);
+  EXPECT_THAT(world.evicted(), ElementsAre("q1", "q2"));
+  EXPECT_THAT(world.plan.evictions, testing::SizeIs(3)) << "and p, which is refused";
+  // No pod of n1 can leave at all.
+  const auto only_bare = std::vector<std::string>{
+      node_text("n1"), node_text("n2"), pod_text("bare", "n1", {.cpu = "1m", .owner = ""})};
+  EXPECT_THAT(drained(only_bare + pods_text("q", 2, "n2")).evicted(), ElementsAre("q1", "q2"));
+  // n1 is empty, and stays so.
+  const auto empty = std::vector<std::string>{node_text("n1"), node_text("n2")};
+  EXPECT_THAT(drained(empty + pods_text("q", 2, "n2")).evicted(), IsEmpty());
 }
 
 }  // namespace

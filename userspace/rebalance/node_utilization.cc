@@ -109,13 +109,13 @@ class PodMover {
       return !session_.evictor().filter(each) ||
              (rules_.pod_filter && !rules_.pod_filter(session_.view().pod(each)));
     });
-    if (pods.empty() || !may_continue(node)) return true;
+    if (pods.empty() || !may_continue(node)) return stays(node, all);
     // Only a later sample shows what the pods used.
     const auto left = left_.find(node.node);
     std::uint64_t evicted = left == left_.end() ? 0 : left->second;
     if (evicted > 0 && !rules_.evictions_per_node) return true;
     reason_ = SharedText(rules_.reason(node));
-    if (rules_.drains_whole_nodes && !can_be_emptied(all, pods.front())) return true;
+    if (rules_.drains_whole_nodes && !can_be_emptied(all, pods.front())) return stays(node, all);
     for (const PodIndex each : pods) {
       if (rules_.evictions_per_node && evicted >= *rules_.evictions_per_node) {
         session_.note_limit("Max number of evictions per node per plugin reached");
@@ -189,6 +189,18 @@ class PodMover {
     for (const std::string& resource : rules_.resources) {
       available_.at(resource) -= node.cap.of(resource) - node.usage.of(resource);
     }
+  }
+
+  // True. A node that is not drained is a destination again, unless it is as good as empty.
+  bool stays(const NodeUtilization& node, const std::vector<PodIndex>& pods) {
+    const auto leaves = [this](PodIndex each) { return has_to_leave(each); };
+    if (!rules_.drains_whole_nodes || std::ranges::none_of(pods, leaves)) return true;
+    roles_[node.node] = DrainState::none;
+    if (destinations_[node.node] == nullptr) return true;
+    for (const std::string& resource : rules_.resources) {
+      available_.at(resource) += node.cap.of(resource) - node.usage.of(resource);
+    }
+    return true;
   }
 
   // What each pod uses above its requests, as the largest share of the node's capacity, of the

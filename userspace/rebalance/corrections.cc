@@ -61,8 +61,8 @@ constexpr CorrectionRow kTable[] = {
      "a move that a limit or a disruption budget refuses for 1,800 s gets the next seat of it, so "
      "that the order of the plugins starves no workload"},
     {Correction::whole_drains, "whole-drains",
-     "HighNodeUtilization moves pods off a node only if there is room for all that have to leave "
-     "it, and off no node that the plan moved pods to (#725, #1461)"},
+     "HighNodeUtilization moves pods off a node only if all that have to leave it can, and off no "
+     "node that the plan moved pods to (#725, #1461)"},
 };
 
 constexpr bool is_in_order() {

@@ -109,25 +109,74 @@ std::string EvictionCounts::budget_refusal(const ClusterPod& pod,
   return "";
 }
 
+std::string EvictionCounts::budgets_refusal(const ClusterPod& pod, std::size_t budgets) {
+  if (budgets <= 1) return "";
+  return ignored(pod,
+                 "This pod has more than one PodDisruptionBudget, which the eviction subresource "
+                 "does not support.");
+}
+
+std::string EvictionCounts::missing_uid(const ClusterPod& pod) {
+  if (!pod.uid.empty()) return "";
+  return "Pod " + std::string(pod.pod_namespace) + "/" + std::string(pod.name) + " is missing UID";
+}
+
 // More than one budget is an error.
 std::string EvictionCounts::api_refusal(PodIndex index, const std::vector<std::size_t>& budgets) {
-  const ClusterPod& pod = view_.pod(index);
-  if (budgets.size() > 1) {
-    return ignored(pod,
-                   "This pod has more than one PodDisruptionBudget, which the eviction subresource "
-                   "does not support.");
-  }
+  std::string refusal = budgets_refusal(view_.pod(index), budgets.size());
+  if (!refusal.empty()) return refusal;
   for (const std::size_t each : budgets) --allowed_[each];
   return "";
 }
 
-EvictResult EvictionCounts::evict(const Requester& by, PodIndex index, std::string& refusal) {
+EvictResult EvictionCounts::try_evict(const Requester& by, PodIndex index, std::string& refusal) {
   const ClusterPod& pod = view_.pod(index);
-  if (pod.uid.empty()) {
-    refusal =
-        "Pod " + std::string(pod.pod_namespace) + "/" + std::string(pod.name) + " is missing UID";
+  refusal = missing_uid(pod);
+  if (!refusal.empty()) return EvictResult::refused;
+  if (pod.evicted_in_background) return EvictResult::evicted;
+  const auto seat = find(by, index);
+  const Held* const own = seat == held_.end() ? nullptr : &seat->second;
+  if (const auto limit = reached_limit(index, own)) {
+    if (waiting_ != nullptr) waiting_->refused(by, index, *limit);
+    return result_of(*limit);
+  }
+  // What was decided before the refusal must stay.
+  if (!pod.refused.empty() && !pod.refused_in_plan) {
+    refusal = ignored(pod, std::string(pod.refused));
+    if (waiting_ != nullptr) waiting_->keep(by, index);
     return EvictResult::refused;
   }
+  const std::vector<std::size_t> budgets = budgets_of(index);
+  refusal = budget_refusal(pod, budgets, own);
+  if (!refusal.empty()) {
+    if (waiting_ != nullptr) waiting_->refused(by, index, EvictionLimit::budget);
+    return EvictResult::refused;
+  }
+  refusal = budgets_refusal(pod, budgets.size());
+  if (!refusal.empty()) return EvictResult::refused;
+  count(evictions_, index, 1);
+  tried_.push_back(index);
+  if (seat != held_.end()) {
+    count_held(seat->second, -1);
+    tried_seats_.push_back(held_.extract(seat));
+  }
+  return EvictResult::evicted;
+}
+
+void EvictionCounts::end_trial() {
+  for (const PodIndex each : tried_) count(evictions_, each, -1);
+  tried_.clear();
+  for (HeldSeats::node_type& each : tried_seats_) {
+    count_held(each.mapped(), 1);
+    held_.insert(std::move(each));
+  }
+  tried_seats_.clear();
+}
+
+EvictResult EvictionCounts::evict(const Requester& by, PodIndex index, std::string& refusal) {
+  const ClusterPod& pod = view_.pod(index);
+  refusal = missing_uid(pod);
+  if (!refusal.empty()) return EvictResult::refused;
   // It counts already.
   if (pod.evicted_in_background) return EvictResult::evicted;
   const auto seat = find(by, index);
@@ -174,10 +223,10 @@ bool EvictionCounts::hold(const WaitingMove& move, PodIndex index) {
   const std::size_t budget =
       move.limit == EvictionLimit::budget && !budgets.empty() ? budgets.front() + 1 : 0;
   if (!held_limits_.emplace(move.limit, name, budget).second) return false;
-  count(held_seats_, index, 1);
-  for (const std::size_t each : budgets) ++kept_[each];
+  Held held{.pod = index, .node = move.node, .budgets = std::move(budgets)};
+  count_held(held, 1);
   held_.emplace(HeldKey{{move.profile, move.plugin}, pod.pod_namespace, workload_of(pod)},
-                Held{.pod = index, .node = move.node, .budgets = std::move(budgets)});
+                std::move(held));
   return true;
 }
 
@@ -192,9 +241,13 @@ EvictionCounts::HeldSeats::iterator EvictionCounts::find(const Requester& by, Po
   return found == last ? held_.end() : found;
 }
 
+void EvictionCounts::count_held(const Held& held, int change) {
+  count(held_seats_, held.pod, change);
+  for (const std::size_t each : held.budgets) kept_[each] += change;
+}
+
 EvictionCounts::HeldSeats::iterator EvictionCounts::release(HeldSeats::iterator held) {
-  count(held_seats_, held->second.pod, -1);
-  for (const std::size_t each : held->second.budgets) --kept_[each];
+  count_held(held->second, -1);
   return held_.erase(held);
 }
 

@@ -53,6 +53,12 @@ class EvictionCounts {
   // answer it. Sets `refusal` to the message of a refused one. Only successes count.
   [[nodiscard]] EvictResult evict(const Requester& by, PodIndex pod, std::string& refusal);
 
+  // Whether evict() would succeed after the pods that were tried before, which count in the limits
+  // until end_trial(). Of a disruption budget they use nothing: what it allows may be used in
+  // several plans. A pod that a limit or a budget refuses waits for it.
+  [[nodiscard]] EvictResult try_evict(const Requester& by, PodIndex pod, std::string& refusal);
+  void end_trial();
+
  private:
   using CountsByName = std::unordered_map<std::string_view, std::uint64_t>;
   // What is evicted, or held.
@@ -71,6 +77,10 @@ class EvictionCounts {
   using HeldSeats = std::multimap<HeldKey, Held>;
 
   void count(Seats& seats, PodIndex pod, int change) const;
+  void count_held(const Held& held, int change);
+  // Why it is refused, before limits and budgets are checked; empty: it is not.
+  [[nodiscard]] static std::string missing_uid(const ClusterPod& pod);
+  [[nodiscard]] static std::string budgets_refusal(const ClusterPod& pod, std::size_t budgets);
   // `own`: the seat that is held for the pod's move; null: none.
   [[nodiscard]] std::optional<EvictionLimit> reached_limit(PodIndex pod, const Held* own) const;
   [[nodiscard]] std::vector<std::size_t> budgets_of(PodIndex pod) const;
@@ -87,6 +97,8 @@ class EvictionCounts {
   Seats evictions_;
   Seats held_seats_;
   HeldSeats held_;
+  std::vector<PodIndex> tried_;
+  std::vector<HeldSeats::node_type> tried_seats_;  // held for the tried pods
   // With the name of the node or namespace, or the number of the budget.
   std::set<std::tuple<EvictionLimit, std::string_view, std::size_t>> held_limits_;
   std::vector<bool> evicted_;          // by pod

@@ -109,32 +109,41 @@ const MoveMemory::OwnerMoves* MoveMemory::moves_of(PodIndex pod) const {
   return &by_owner_[owner];
 }
 
-std::string MoveMemory::refusal(PodIndex index) const {
+std::string MoveMemory::refusal(PodIndex index, std::size_t tried) const {
+  static const OwnerMoves kNone;
   const OwnerMoves* const of_owner = moves_of(index);
-  if (of_owner == nullptr) return "";
-  const std::vector<std::size_t>& moves = of_owner->moves;
+  if (pacing_.memory_seconds == 0) tried = 0;
+  if (of_owner == nullptr && tried == 0) return "";
+  const std::vector<std::size_t>& moves = (of_owner == nullptr ? kNone : *of_owner).moves;
   const ClusterPod& pod = view_.pod(index);
-  bool saw_planned = false;  // all of them have the time of the plan
+  bool has_planned = tried > 0;  // all of them have the time of the plan
   for (const std::size_t each : moves) {
-    const bool is_earlier = each < before_.size();
-    if (!is_earlier && std::exchange(saw_planned, true)) continue;
-    const std::int64_t time_ns = is_earlier ? before_[each].time_ns : view_.now_ns();
-    const std::int64_t ago = elapsed_seconds(view_.now_ns(), time_ns);
-    if (is_earlier && (pod.created_ns == 0 || came_after(pod, before_[each]))) {
+    if (each >= before_.size()) {
+      has_planned = true;
+      continue;
+    }
+    const std::int64_t ago = elapsed_seconds(view_.now_ns(), before_[each].time_ns);
+    if (pod.created_ns == 0 || came_after(pod, before_[each])) {
       return "a pod of its workload was moved " + std::to_string(ago) +
              " s ago, and this one was created since then";
     }
-    if (static_cast<std::uint64_t>(ago) < pacing_.seconds_between_moves) {
-      return "a pod of its workload was moved " + std::to_string(ago) + " s ago, of at least " +
-             std::to_string(pacing_.seconds_between_moves) + " s between moves";
-    }
+    std::string refusal = pace_refusal(ago);
+    if (!refusal.empty()) return refusal;
   }
-  if (pacing_.moves_per_workload && moves.size() >= *pacing_.moves_per_workload) {
-    return "its workload had " + std::to_string(moves.size()) + " moves within " +
+  std::string refusal = has_planned ? pace_refusal(0) : "";
+  if (!refusal.empty()) return refusal;
+  if (pacing_.moves_per_workload && moves.size() + tried >= *pacing_.moves_per_workload) {
+    return "its workload had " + std::to_string(moves.size() + tried) + " moves within " +
            std::to_string(pacing_.memory_seconds) + " s, of at most " +
            std::to_string(*pacing_.moves_per_workload);
   }
   return "";
+}
+
+std::string MoveMemory::pace_refusal(std::int64_t ago) const {
+  if (static_cast<std::uint64_t>(ago) >= pacing_.seconds_between_moves) return "";
+  return "a pod of its workload was moved " + std::to_string(ago) + " s ago, of at least " +
+         std::to_string(pacing_.seconds_between_moves) + " s between moves";
 }
 
 std::span<const NodeIndex> MoveMemory::left_by(PodIndex pod) const {

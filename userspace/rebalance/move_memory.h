@@ -76,8 +76,8 @@ class MoveMemory {
   MoveMemory(const Pacing& pacing, const MoveHistory& history, const ClusterView& view);
 
   // Why the pod may not be moved now; empty: it may. Pods without an owner are not paced, because
-  // nothing replaces them.
-  [[nodiscard]] std::string refusal(PodIndex pod) const;
+  // nothing replaces them. `tried`: moves of its owner that this plan would have besides.
+  [[nodiscard]] std::string refusal(PodIndex pod, std::size_t tried = 0) const;
   // The nodes that pods of this pod's owner left within the time, so that none goes back there.
   // Valid until a pod is added.
   [[nodiscard]] std::span<const NodeIndex> left_by(PodIndex pod) const;
@@ -113,6 +113,7 @@ class MoveMemory {
     std::vector<NodeIndex> nodes;  // that they left, as far as they are in the snapshot
   };
 
+  [[nodiscard]] std::string pace_refusal(std::int64_t ago) const;
   // Null: none.
   [[nodiscard]] const OwnerMoves* moves_of(PodIndex pod) const;
   void remember(OwnerId owner, std::optional<NodeIndex> node);

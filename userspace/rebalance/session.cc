@@ -138,20 +138,42 @@ EvictResult PluginSession::evict(PodIndex pod, SharedText reason, const Rooms* r
   return next_of(result, rooms != nullptr);
 }
 
+// In the order of evict().
 std::string PluginSession::try_move(PodIndex pod, const Rooms& rooms,
                                     std::optional<NodeIndex>& destination) {
   destination.reset();
   if (!trial_) trial_ = view_.place_changes().size();
-  std::string refusal = memory_.refusal(pod);
-  if (!refusal.empty() || !comes_back(view_.summary(pod))) return refusal;
-  destination = room_finder_.find(pod, rooms);
-  if (!destination) return std::string(no_room_.view());
-  view_.move(pod, *destination);
+  const OwnerId owner = view_.owner_of(pod);
+  const auto tried = tried_by_.find(owner);
+  std::string refusal = memory_.refusal(pod, tried == tried_by_.end() ? 0 : tried->second);
+  if (!refusal.empty()) return refusal;
+  std::optional<NodeIndex> found;
+  if (comes_back(view_.summary(pod))) {
+    found = room_finder_.find(pod, rooms);
+    if (!found) return std::string(no_room_.view());
+  }
+  switch (counts_.try_evict(requester_, pod, refusal)) {
+    case EvictResult::evicted: break;
+    case EvictResult::refused: return refusal;
+    case EvictResult::total_limit: return tried_limit(kTotalLimit);
+    case EvictResult::node_limit: return tried_limit(kNodeLimit);
+    case EvictResult::namespace_limit: return tried_limit(kNamespaceLimit);
+  }
+  if (owner != kNoOwner) ++tried_by_[owner];
+  if (found) view_.move(pod, *found);
+  destination = found;
   return "";
+}
+
+std::string PluginSession::tried_limit(const char* message) {
+  note_limit(message);
+  return message;
 }
 
 void PluginSession::end_trial() {
   if (trial_) view_.take_back(*std::exchange(trial_, std::nullopt));
+  tried_by_.clear();
+  counts_.end_trial();
 }
 
 EvictResult PluginSession::next_of(EvictResult result, bool is_alternative) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,8 +60,8 @@ class PluginSession {
   [[nodiscard]] EvictResult evict(PodIndex pod, SharedText reason, const Rooms* rooms = nullptr);
 
   // Whether the pod could be moved now, together with those of earlier calls: why not; empty: yes.
-  // Limits and disruption budgets do not count, because later plans continue. The move stays in the
-  // view until end_trial(), and no eviction may be requested before.
+  // Only the disruptions that budgets allow may be too few for all, because later plans continue.
+  // The move stays in the view until end_trial(), and no eviction may be requested before.
   [[nodiscard]] std::string try_move(PodIndex pod, const Rooms& rooms,
                                      std::optional<NodeIndex>& destination);
   void end_trial();
@@ -79,6 +80,7 @@ class PluginSession {
  private:
   void limit(PodIndex pod, const char* message);
   void limit_total(PodIndex pod);
+  [[nodiscard]] std::string tried_limit(const char* message);
   // What the plugin does next. `is_alternative`: it evicts only some of the node's pods.
   [[nodiscard]] EvictResult next_of(EvictResult result, bool is_alternative) const;
   void record(PodIndex pod, SharedText reason, SharedText refused,
@@ -98,7 +100,8 @@ class PluginSession {
   const SharedText plugin_;
   const SharedText no_room_;
   bool fits_omitted_ = false;
-  std::optional<std::size_t> trial_;  // place changes at its start
+  std::optional<std::size_t> trial_;         // place changes at its start
+  std::map<OwnerId, std::size_t> tried_by_;  // moves of the trial
 };
 
 // Whether `a` is evicted before `b`: without priority, lower priority, lower QoS class, without the

@@ -180,7 +180,6 @@ TEST(WaitingMoves, AMoveWithoutRoomHoldsNoSeat) {
       {waiting("z", 4000)});
   EXPECT_THAT(world.plan.held_seats, IsEmpty());
   EXPECT_THAT(world.evicted(), ElementsAre("r"));
-  EXPECT_THAT(world.plan.history.value().waiting, IsEmpty());
 }
 
 TEST(WaitingMoves, ASeatThatItsMoveDoesNotUseIsFree) {
@@ -322,6 +321,29 @@ TEST(WaitingMoves, OnlyTheOldestAreRemembered) {
   ASSERT_THAT(after, SizeIs(kWaitingMax));
   EXPECT_EQ(after.front().workload, fmt::format("w{}", kWaitingMax));
   EXPECT_EQ(after.back().workload, "w1");
+}
+
+TEST(WaitingMoves, AMoveWaitsOnceForTheLongestTime) {
+  const Snapshot nothing;
+  const ClusterView view(nothing);
+  const auto before = [](const char* node, std::int64_t since_ns) {
+    return WaitingMove{"p", "q", "w", "s", "z", node, EvictionLimit::total, since_ns};
+  };
+  WaitingMoves moves({before("", -2), before("", -3), before("n", -1), before("", -3)}, view);
+  EXPECT_THAT(moves.due(), IsEmpty());
+  moves.keep({"p", "q"});
+  EXPECT_THAT(std::move(moves).take(), ElementsAre(before("", -3), before("n", -1)));
+}
+
+// A pod after the last seat waits, whether or not it has room: no room is searched for it.
+TEST(WaitingMoves, LimitsAreCheckedBeforeTheRoom) {
+  const World world = planned(
+      restarts_then_age(kOneInTotal),
+      {node_text("n1", {.cpu = "4000m"}), node_text("n2"), restarting("r"), old_pod("z", "2500m")},
+      {});
+  EXPECT_THAT(world.evicted(), ElementsAre("r"));
+  EXPECT_THAT(world.plan.evictions, SizeIs(1)) << "z is not refused";
+  EXPECT_THAT(world.plan.history.value().waiting, SizeIs(1));
 }
 
 TEST(WaitingMoves, ANamespaceHasAShareOfThem) {

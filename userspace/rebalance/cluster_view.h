@@ -163,8 +163,10 @@ class ClusterView {
     OwnerId id = kNoOwner;
   };
 
-  // An owner and what it owns have one namespace, but a tenant may name the UID of any owner in its
-  // own. Without a namespace if minReplicas is not corrected: the descheduler counts them all.
+  // A tenant may name the UID of any owner in its own namespace, so the pods of each namespace
+  // count alone. Of an owner without a namespace, whose pods are in several, minReplicas then
+  // counts too few, which protects more. Without a namespace if minReplicas is not corrected: the
+  // descheduler counts them all.
   struct OwnerKey {
     std::string_view uid;
     std::string_view pod_namespace;

@@ -129,6 +129,11 @@ std::string EvictionCounts::api_refusal(PodIndex index, const std::vector<std::s
   return "";
 }
 
+bool EvictionCounts::reaches_limit(const Requester& by, PodIndex index) {
+  const auto seat = find(by, index);
+  return reached_limit(index, seat == held_.end() ? nullptr : &seat->second).has_value();
+}
+
 EvictResult EvictionCounts::try_evict(const Requester& by, PodIndex index, std::string& refusal) {
   const ClusterPod& pod = view_.pod(index);
   refusal = missing_uid(pod);
@@ -209,25 +214,32 @@ EvictResult EvictionCounts::evict(const Requester& by, PodIndex index, std::stri
   return EvictResult::evicted;
 }
 
-bool EvictionCounts::hold(const WaitingMove& move, PodIndex index) {
+EvictionCounts::LimitKey EvictionCounts::limit_of(const WaitingMove& move, PodIndex index,
+                                                  const std::vector<std::size_t>& budgets) const {
   const ClusterPod& pod = view_.pod(index);
-  std::vector<std::size_t> budgets = budgets_of(index);
-  const auto allows = [&](std::size_t each) { return allowed_[each] > kept_[each]; };
-  if (reached_limit(index, nullptr) || budgets.size() > 1 ||
-      !std::ranges::all_of(budgets, allows)) {
-    return false;
-  }
   std::string_view name;
   if (move.limit == EvictionLimit::node) name = pod.node;
   if (move.limit == EvictionLimit::pod_namespace) name = pod.pod_namespace;
   const std::size_t budget =
       move.limit == EvictionLimit::budget && !budgets.empty() ? budgets.front() + 1 : 0;
-  if (!held_limits_.emplace(move.limit, name, budget).second) return false;
-  Held held{.pod = index, .node = move.node, .budgets = std::move(budgets)};
+  return {move.limit, name, budget};
+}
+
+bool EvictionCounts::can_hold(const WaitingMove& move, PodIndex index) const {
+  if (reached_limit(index, nullptr)) return false;
+  const std::vector<std::size_t> budgets = budgets_of(index);
+  const auto allows = [&](std::size_t each) { return allowed_[each] > kept_[each]; };
+  return budgets.size() <= 1 && std::ranges::all_of(budgets, allows) &&
+         !held_limits_.contains(limit_of(move, index, budgets));
+}
+
+void EvictionCounts::hold(const WaitingMove& move, PodIndex index) {
+  const ClusterPod& pod = view_.pod(index);
+  Held held{.pod = index, .node = move.node, .budgets = budgets_of(index)};
+  held_limits_.insert(limit_of(move, index, held.budgets));
   count_held(held, 1);
   held_.emplace(HeldKey{{move.profile, move.plugin}, pod.pod_namespace, workload_of(pod)},
                 std::move(held));
-  return true;
 }
 
 EvictionCounts::HeldSeats::iterator EvictionCounts::find(const Requester& by, PodIndex index) {

@@ -41,9 +41,11 @@ class EvictionCounts {
   EvictionCounts(const Policy& policy, const ClusterView& view, WaitingMoves* waiting);
 
   [[nodiscard]] bool holds_seats() const { return waiting_ != nullptr; }
-  // Holds a seat of each limit for a pod of the waiting move. False: one of them has no seat left,
-  // or a seat of the limit that refused the move is held already.
-  [[nodiscard]] bool hold(const WaitingMove& move, PodIndex pod);
+  // Whether each limit has a seat for a pod of the waiting move, and none of the limit that refused
+  // the move is held already.
+  [[nodiscard]] bool can_hold(const WaitingMove& move, PodIndex pod) const;
+  // Holds a seat of each limit. REQUIRES: can_hold().
+  void hold(const WaitingMove& move, PodIndex pod);
   // The pod will not be evicted now, for a reason that is no limit: its seat is free.
   void release(const Requester& by, PodIndex pod);
   // The plugin has ended: the seats for its moves are free.
@@ -53,6 +55,8 @@ class EvictionCounts {
   // answer it. Sets `refusal` to the message of a refused one. Only successes count.
   [[nodiscard]] EvictResult evict(const Requester& by, PodIndex pod, std::string& refusal);
 
+  // Whether a limit would refuse it.
+  [[nodiscard]] bool reaches_limit(const Requester& by, PodIndex pod);
   // Whether evict() would succeed after the pods that were tried before, which count in the limits
   // until end_trial(). Of a disruption budget they use nothing: what it allows may be used in
   // several plans. A pod that a limit or a budget refuses waits for it.
@@ -75,9 +79,14 @@ class EvictionCounts {
   // With the namespace and the workload.
   using HeldKey = std::tuple<Requester, std::string_view, std::string_view>;
   using HeldSeats = std::multimap<HeldKey, Held>;
+  // With the name of the node or namespace, or the number of the budget.
+  using LimitKey = std::tuple<EvictionLimit, std::string_view, std::size_t>;
 
   void count(Seats& seats, PodIndex pod, int change) const;
   void count_held(const Held& held, int change);
+  // Of the limit that refused the move.
+  [[nodiscard]] LimitKey limit_of(const WaitingMove& move, PodIndex pod,
+                                  const std::vector<std::size_t>& budgets) const;
   // Why it is refused, before limits and budgets are checked; empty: it is not.
   [[nodiscard]] static std::string missing_uid(const ClusterPod& pod);
   [[nodiscard]] static std::string budgets_refusal(const ClusterPod& pod, std::size_t budgets);
@@ -99,8 +108,7 @@ class EvictionCounts {
   HeldSeats held_;
   std::vector<PodIndex> tried_;
   std::vector<HeldSeats::node_type> tried_seats_;  // held for the tried pods
-  // With the name of the node or namespace, or the number of the budget.
-  std::set<std::tuple<EvictionLimit, std::string_view, std::size_t>> held_limits_;
+  std::set<LimitKey> held_limits_;
   std::vector<bool> evicted_;          // by pod
   std::vector<std::int32_t> allowed_;  // disruptions, by budget
   std::vector<std::int32_t> kept_;     // of those, for waiting moves

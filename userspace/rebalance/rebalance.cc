@@ -134,9 +134,11 @@ class Cycle {
       const auto& of_workload = pods.at({each->pod_namespace, each->workload});
       const auto pod = std::ranges::find_if(of_workload, [&](PodIndex candidate) {
         return (each->node.empty() || view_.pod(candidate).node == each->node) &&
-               may_leave(candidate, *evictors_[*profile]);
+               counts_.can_hold(*each, candidate) && may_leave(candidate, *evictors_[*profile]);
       });
-      if (pod != of_workload.end() && counts_.hold(*each, *pod)) report_seat(*each, *pod);
+      if (pod == of_workload.end()) continue;
+      counts_.hold(*each, *pod);
+      report_seat(*each, *pod);
     }
   }
 

@@ -111,7 +111,8 @@ EvictResult PluginSession::evict(PodIndex pod, SharedText reason, const Rooms* r
   std::optional<NodeIndex> destination;
   const bool wants_room =
       view_.corrects(Correction::room_first) || (rooms != nullptr && rooms->required);
-  if (wants_room && comes_back(view_.summary(pod))) {
+  // After the last seat no room is searched for the many pods that follow.
+  if (wants_room && comes_back(view_.summary(pod)) && !counts_.reaches_limit(requester_, pod)) {
     const Rooms anywhere{.nodes = evictor_.fit_nodes(), .outlives_plugin = true};
     destination = room_finder_.find(pod, rooms == nullptr ? anywhere : *rooms);
     if (!destination) {
@@ -148,7 +149,7 @@ std::string PluginSession::try_move(PodIndex pod, const Rooms& rooms,
   std::string refusal = memory_.refusal(pod, tried == tried_by_.end() ? 0 : tried->second);
   if (!refusal.empty()) return refusal;
   std::optional<NodeIndex> found;
-  if (comes_back(view_.summary(pod))) {
+  if (comes_back(view_.summary(pod)) && !counts_.reaches_limit(requester_, pod)) {
     found = room_finder_.find(pod, rooms);
     if (!found) return std::string(no_room_.view());
   }

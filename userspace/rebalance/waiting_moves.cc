@@ -67,9 +67,19 @@ WaitingMoves::WaitingMoves(std::vector<WaitingMove> before, const ClusterView& v
   for (WaitingMove& each : before_) {
     // A clock that was set back must not make a move wait longer.
     each.since_ns = std::min(each.since_ns, view.now_ns());
-    const Key key{{each.profile, each.plugin}, each.pod_namespace, each.workload, each.node};
-    const auto known = since_.try_emplace(key, each.since_ns).first;
-    known->second = std::min(known->second, each.since_ns);
+  }
+  // Of several waits of one move, as a file may have them, the longest.
+  std::ranges::sort(before_, waited_longer);
+  std::set<MoveKey> known;
+  std::vector<bool> repeats;
+  for (const WaitingMove& each : before_) {
+    repeats.push_back(!known.insert(key_on(each, each.node)).second);
+  }
+  std::size_t next = 0;
+  std::erase_if(before_, [&](const WaitingMove&) { return repeats[next++]; });
+  for (const WaitingMove& each : before_) {
+    since_.emplace(Key{{each.profile, each.plugin}, each.pod_namespace, each.workload, each.node},
+                   each.since_ns);
   }
 }
 

@@ -71,15 +71,14 @@ class WaitingMoves {
 
   // By this plan. The texts of the requester must outlive this object.
   void refused(const Requester& by, PodIndex pod, EvictionLimit limit);
-  // What still waits of that workload waits since now.
+  // The other evictions of that move, if a limit refuses them, wait since now.
   void evicted(const Requester& by, PodIndex pod);
-  // The plugin was not run, so what waited for it still waits.
+  // The plugin was not run, so all its moves of the last plan still wait.
   void keep(const Requester& by);
-  // The API server refused the pod lately, in an earlier plan: what waits of its workload goes on
-  // to wait.
+  // The API server refused the pod lately, in an earlier plan: a wait of its move continues.
   void keep(const Requester& by, PodIndex pod);
-  // The plugin failed. What waited for it waits since now: a plugin that fails in each plan must
-  // not hold a seat in each.
+  // The plugin failed. Its moves of the last plan wait since now: a plugin that fails in each plan
+  // must not hold a seat in each.
   void failed(const Requester& by);
 
   // For the next plan.

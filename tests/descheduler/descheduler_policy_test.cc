@@ -504,6 +504,20 @@ TEST(DeschedulerPolicy, FixedMayIncludeNamespaces) {
               ElementsAre("in profile p: only one of Include/Exclude namespaces can be set"));
 }
 
+TEST(DeschedulerPolicy, FixedMaySelectTheNodesOfAProfile) {
+  const auto text = [](const std::string& compat, const std::string& selector) {
+    return compat + "profiles:\n- name: p\n  nodeSelector: '" + selector + "'\n";
+  };
+  const DeschedulerPolicy policy = parsed(text("compat: fixed\n", "pool in (a, b)"));
+  ASSERT_TRUE(policy.policy.profiles.at(0).node_selector);
+  EXPECT_THAT(policy.effective, testing::HasSubstr(R"-("nodeSelector": "pool in (a, b)")-"));
+  EXPECT_THAT(errors_of(text("compat: fixed\n", "pool in")), SizeIs(1));
+  for (const char* const compat : {"", "compat: upstream\n"}) {
+    EXPECT_THAT(errors_of(text(compat, "pool=a")),
+                ElementsAre("in profile p: nodeSelector of a profile needs compat: fixed"));
+  }
+}
+
 TEST(DeschedulerPolicy, TranslatesOnlyTheKeysThatAStrategyOfV1alpha1Has) {
   const DeschedulerPolicy policy = parsed(R"(
 apiVersion: descheduler/v1alpha1

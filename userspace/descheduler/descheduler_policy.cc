@@ -106,6 +106,7 @@ class ProfileReader {
     rebalance::Profile profile;
     profile.name = map_.text("name").value_or("");
     effective.name = profile.name;
+    read_pool(profile, effective);
     read_configs(profile, effective);
     PolicyMap plugins = map_.map("plugins");
     errors_.set_scope("");
@@ -126,6 +127,21 @@ class ProfileReader {
   }
 
  private:
+  // Our own key. The descheduler would ignore it and process all nodes.
+  void read_pool(rebalance::Profile& profile, EffectiveProfile& effective) {
+    const auto text = map_.text("nodeSelector");
+    if (!text) return;
+    errors_.set_scope(fmt::format("in profile {}: ", profile.name));
+    if (!fixed_) {
+      map_.error("nodeSelector", "nodeSelector of a profile needs compat: fixed");
+    } else if (auto parsed = rebalance::parse_selector(*text); !parsed) {
+      map_.error("nodeSelector", parsed.error().message);
+    } else {
+      profile.node_selector = *std::move(parsed);
+    }
+    effective.node_selector = *text;
+  }
+
   // Of several configurations of a plugin the first one counts.
   void read_configs(rebalance::Profile& profile, EffectiveProfile& effective) {
     errors_.set_scope(fmt::format("in profile {}: ", profile.name));

@@ -110,6 +110,7 @@ void write_enabled(JsonWriter& out, std::string_view point, const std::vector<st
 void write_profile(JsonWriter& out, const EffectiveProfile& profile, bool classes_known) {
   out.begin_object();
   out.member("name", profile.name);
+  if (profile.node_selector) out.member("nodeSelector", *profile.node_selector);
   out.key("pluginConfig");
   out.begin_list();
   for (const EffectiveConfig& each : profile.configs) {

@@ -20,6 +20,7 @@ struct EffectiveConfig {
 
 struct EffectiveProfile {
   std::string name;
+  std::optional<std::string> node_selector;
   std::vector<EffectiveConfig> configs;
   std::vector<std::string> deschedule;
   std::vector<std::string> balance;

@@ -173,6 +173,9 @@ struct ProfilePlugin {
 
 struct Profile {
   std::string name;
+  // Not of the descheduler. Of the nodes that the policy selects, those that its plugins process;
+  // nothing: all.
+  std::optional<LabelSelector> node_selector = {};
   DefaultEvictorArgs evictor;
   std::vector<ProfilePlugin> deschedule;
   std::vector<ProfilePlugin> balance;

@@ -59,6 +59,7 @@ class Cycle {
     for (const Profile& each : policy_.profiles) {
       plan_.profiles.push_back({each.name, {}});
       evictors_.push_back(std::make_unique<DefaultEvictor>(view_, each.evictor));
+      pools_.push_back(pool_of(each));
     }
     if (nodes_.size() < kNodesMin) {
       plan_.skipped =
@@ -85,7 +86,7 @@ class Cycle {
     PluginReport run;
     run.plugin = plugin.name;
     run.point = point;
-    PluginSession session(view_, policy_, *evictors_[profile], nodes_, counts_, memory_,
+    PluginSession session(view_, policy_, *evictors_[profile], pools_[profile], counts_, memory_,
                           room_finder_, explain_, by, run);
     std::visit([&](const auto& args) { run_plugin(session, args); }, plugin.args);
     if (session.fits_omitted()) plan_.fits_omitted = true;
@@ -97,6 +98,16 @@ class Cycle {
     counts_.release_all(by);
     if (!run.error.empty()) waiting_.failed(by);
     plan_.profiles[profile].plugins.push_back(std::move(run));
+  }
+
+  [[nodiscard]] std::vector<NodeIndex> pool_of(const Profile& profile) const {
+    std::vector<NodeIndex> pool = nodes_;
+    if (profile.node_selector) {
+      std::erase_if(pool, [&](NodeIndex each) {
+        return !matches(*profile.node_selector, view_.node(each).labels);
+      });
+    }
+    return pool;
   }
 
   void keep_waiting(const Profile& profile) {
@@ -134,12 +145,18 @@ class Cycle {
       const auto& of_workload = pods.at({each->pod_namespace, each->workload});
       const auto pod = std::ranges::find_if(of_workload, [&](PodIndex candidate) {
         return (each->node.empty() || view_.pod(candidate).node == each->node) &&
-               counts_.can_hold(*each, candidate) && may_leave(candidate, *evictors_[*profile]);
+               is_processed(candidate, *profile) && counts_.can_hold(*each, candidate) &&
+               may_leave(candidate, *evictors_[*profile]);
       });
       if (pod == of_workload.end()) continue;
       counts_.hold(*each, *pod);
       report_seat(*each, *pod);
     }
+  }
+
+  [[nodiscard]] bool is_processed(PodIndex pod, std::size_t profile) const {
+    const auto node = view_.origin_of(pod);
+    return node && std::ranges::binary_search(pools_[profile], *node);
   }
 
   [[nodiscard]] bool may_leave(PodIndex pod, const DefaultEvictor& evictor) {
@@ -169,6 +186,7 @@ class Cycle {
   EvictionCounts counts_;
   RoomFinder room_finder_;
   std::vector<std::unique_ptr<DefaultEvictor>> evictors_;  // by profile
+  std::vector<std::vector<NodeIndex>> pools_;              // nodes to process, by profile
   ExplainOptions explain_;
   RebalancePlan plan_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `forestall rebalance` and `forestall check-config --policy-config-file`: options, output, errors.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,6 +87,42 @@ TEST(RebalanceCommand, PrintsAPlanOfAnyLength) {
     ++considered;
   }
   EXPECT_EQ(considered, kPodCount);
+}
+
+// Without --now the time of recorded samples has no plan's time to be compared with.
+TEST(RebalanceCommand, AgesSamplesOnlyAgainstAGivenTime) {
+  TempTree tree = files();
+  std::string policy = kPolicy;
+  policy.replace(policy.find("      thresholds"), 0,
+                 "      metricsUtilization: {source: KubernetesMetrics}\n");
+  tree.write("policy.yaml", "metricsProviders: [{source: KubernetesMetrics}]\n" + policy);
+  std::string samples;
+  for (const char* const name : {"n1", "n2"}) {
+    samples += fmt::format(R"({{"kind": "NodeMetrics", "metadata": {{"name": "{}"}},
+                               "timestamp": "2026-01-01T00:00:00Z",
+                               "usage": {{"cpu": "100m", "memory": "1Mi"}}}})",
+                           name);
+  }
+  tree.write("metrics.json", samples);
+  const auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"rebalance",
+                                       "--policy-config-file",
+                                       tree / "policy.yaml",
+                                       "--cluster",
+                                       tree / "nodes.json",
+                                       tree / "pods.json",
+                                       "--metrics",
+                                       tree / "metrics.json",
+                                       "--compat",
+                                       "fixed",
+                                       "-o",
+                                       "json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_forestall(arguments).output;
+  };
+  EXPECT_THAT(run({}), HasSubstr(R"("error": null)"));
+  EXPECT_THAT(run({"--now", "2026-01-01T00:01:00Z"}), HasSubstr(R"("error": null)"));
+  EXPECT_THAT(run({"--now", "2026-01-01T00:03:00Z"}), HasSubstr("180 s old"));
 }
 
 // The option overrules the policy.

@@ -96,6 +96,12 @@ void read_history(const std::string& path, RebalanceInput& input, text::Findings
   input.history = std::move(*history);
 }
 
+void forget_sample_times(rebalance::Snapshot& snapshot) {
+  for (auto* const samples : {&snapshot.node_metrics, &snapshot.pod_metrics}) {
+    for (rebalance::MetricsSample& each : *samples) each.time_ns.reset();
+  }
+}
+
 std::int64_t time_of_day() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -134,6 +140,8 @@ std::optional<RebalanceInput> load_rebalance_input(const RebalanceOptions& optio
   for (const std::string& each : options.metrics) add_file(reader, each, findings);
   RebalanceInput input;
   input.snapshot = reader.take(now);
+  // The time of the files is not known.
+  if (options.now.empty()) forget_sample_times(input.snapshot);
   read_history(options.history, input, findings);
   const auto text = read_text(options.policy);
   if (!text) {

@@ -62,7 +62,12 @@ TEST_P(LadderKillTest, OneProcess) {
   const Attempt* by_cgroup = attempt_on(outcome, Rung::cgroup_kill);
   const bool expected = GetParam().usable.test(static_cast<std::size_t>(Feature::cgroup_kill)) &&
                         !mounts().unified.empty();
-  EXPECT_EQ(by_cgroup != nullptr, expected) << describe(outcome);
+  // Of a hybrid host's v2 group it must list the process, which may have ended before.
+  if (mounts().v1) {
+    EXPECT_TRUE(expected || by_cgroup == nullptr) << describe(outcome);
+  } else {
+    EXPECT_EQ(by_cgroup != nullptr, expected) << describe(outcome);
+  }
   EXPECT_FALSE(by_cgroup != nullptr && by_cgroup->failure) << describe(outcome);
   // A scan for processes that were forked meanwhile found none, and is no attempt.
   EXPECT_LE(attempt_on(outcome, Rung::pidfds)->at, *outcome.exited) << describe(outcome);

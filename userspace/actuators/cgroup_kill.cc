@@ -47,6 +47,7 @@ bool CgroupKill::usable() const {
 bool CgroupKill::write(std::uint32_t processes) {
   if (!selection_) return false;
   const auto now = call(/*kills=*/true);
+  now->not_after = MonotonicTime::max();  // nothing else has ended a process
   const ReapReport done = now->run(0);
   if (done.result == ReapResult::other) {
     selection_.reset();
@@ -88,6 +89,7 @@ void CgroupKill::queue(std::uint32_t unpinned) {
   if (!selection_) return;
   unpinned_ = unpinned;
   auto made = call(/*kills=*/true);
+  made->exactly = false;  // some of the signalled processes may have ended already
   if (submit(EventKey::kCgroupKill, made)) {
     killing_ = std::move(made);
     return;

@@ -51,21 +51,23 @@ bool is_far(const Line& line) {
   return !policy::in_warning_zone(line.headroom, policy::warning_margin(line.capacity));
 }
 
-// A threshold on the node without a line is met, or a reading is missing.
-bool has_all_lines_of_node(const Config& config, const std::vector<Line>& lines) {
-  const auto wanted = std::ranges::count_if(config.thresholds, [](const Threshold& threshold) {
-    return has_usage_line(threshold.signal) &&
-           row_of(threshold.signal).subject == SubjectKind::node;
+// A threshold on the node or on the pods without a line is met, or a reading is missing.
+bool has_all_lines(const Config& config, const std::vector<Line>& lines) {
+  return std::ranges::all_of(config.thresholds, [&](const Threshold& threshold) {
+    if (!has_usage_line(threshold.signal)) return true;
+    const bool on_node = row_of(threshold.signal).subject == SubjectKind::node;
+    const auto found = std::ranges::count_if(lines, [&](const Line& line) {
+      return line.signal == threshold.signal && (line.cgroup == CgroupId{}) == on_node;
+    });
+    return found >= std::ranges::count(config.thresholds, threshold.signal, &Threshold::signal);
   });
-  const auto found = std::ranges::count(lines, CgroupId{}, &Line::cgroup);
-  return found >= wanted;
 }
 
 // `followed`: the lines that the kernel reports however the memory moves.
 std::optional<Bytes> hint_headroom(const Config& config, const std::vector<Line>& lines,
                                    const std::vector<Line>& followed) {
   const bool needs_none = followed.size() == lines.size() && std::ranges::all_of(lines, is_far) &&
-                          has_all_lines_of_node(config, lines);
+                          has_all_lines(config, lines);
   if (needs_none) return std::nullopt;
   Bytes nearest = kFar;
   for (const Line& line : lines) {

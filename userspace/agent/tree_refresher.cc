@@ -23,10 +23,12 @@ constexpr Duration kListedTreeAgeMax = std::chrono::milliseconds(1500);
 // With one, the tree is rescanned at most this often.
 constexpr Duration kTreeAgeMin = std::chrono::milliseconds(100);
 // The longest that a tree which lacks a reported change is used for a kill. allows() has the new
-// cgroups from inotify; what only other sources report counts as listed until then. A scan lasts as
-// long as a tenant's process that holds a kernfs lock is off the CPU (0.5 s measured on a busy
-// host). The loop would wait for the same lock, and the kernel's OOM killer would act meanwhile.
-constexpr Duration kLackingChangeMax = std::chrono::seconds(10);
+// cgroups from inotify; what only other sources report counts as listed until then.
+constexpr Duration kLackingChangeMax = std::chrono::milliseconds(500);
+// The same while a scan takes longer than usual. It lasts as long as a tenant's process that holds
+// a kernfs lock is off the CPU (0.5 s measured on a busy host). The loop would wait for the same
+// lock, and the kernel's OOM killer would act meanwhile.
+constexpr Duration kHeldUpMax = std::chrono::seconds(10);
 // While a scan runs, changes cause an evaluation this often.
 constexpr Duration kLongScan = std::chrono::seconds(1);
 // A scan is followed by this many times its length without one: at most 5 % of a CPU while cgroups
@@ -147,8 +149,9 @@ void TreeRefresher::note_change(MonotonicTime at) {
     // The runtime may write its limit later.
     recheck_in_ = std::min(kSettling, config_.recheck_interval);
     recheck_at_ = std::min(recheck_at_, clock_.now() + recheck_in_);
-  } else if (!changed_since_) {
-    changed_since_ = clock_.now();
+  } else {
+    noted_at_ = clock_.now();
+    if (!changed_since_) changed_since_ = noted_at_;
   }
 }
 
@@ -168,7 +171,8 @@ bool TreeRefresher::refresh_before_kill(bool urgent) {
 bool TreeRefresher::is_recent(MonotonicTime now) const {
   if (!scanner_.exists() || is_stale(now)) return false;
   const auto since = scanned_since_ ? scanned_since_ : changed_since_;
-  return !since || now - *since <= kLackingChangeMax;
+  const bool held_up = scan_began_ && now - *scan_began_ > age_max();
+  return !since || now - *since <= (held_up ? kHeldUpMax : kLackingChangeMax);
 }
 
 bool TreeRefresher::allows(const Decision& decision) const {
@@ -178,8 +182,11 @@ bool TreeRefresher::allows(const Decision& decision) const {
 
 bool TreeRefresher::has_all_inside(const Workload& victim) {
   const bool complete = refresh_before_kill(/*urgent=*/true);
-  const UnlistedCgroups unlisted{observer_.new_cgroups(), observer_.pods_path()};
-  return complete || !may_be_reached(victim, unlisted, config_);
+  // Of a change that other sources reported inotify need not have the path.
+  const bool may_lack_paths = noted_at_ && *noted_at_ >= listed_from_;
+  UnlistedCgroups unlisted{std::nullopt, observer_.pods_path()};
+  if (!may_lack_paths) unlisted.paths = observer_.new_cgroups();
+  return (complete && unlisted.paths) || !may_be_reached(victim, unlisted, config_);
 }
 
 bool TreeRefresher::is_stale(MonotonicTime now) const {

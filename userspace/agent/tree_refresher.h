@@ -112,7 +112,9 @@ class TreeRefresher {
   std::optional<MonotonicTime> changed_since_ = MonotonicTime{};
   std::optional<MonotonicTime> scan_began_;     // a scan runs
   std::optional<MonotonicTime> scanned_since_;  // the first change that is part of it
-  MonotonicTime listed_from_;                   // when the rescan of the tree in use began
+  // The last change that other sources than inotify reported.
+  std::optional<MonotonicTime> noted_at_;
+  MonotonicTime listed_from_;  // when the rescan of the tree in use began
   MonotonicTime refreshed_at_;
   Duration scan_length_{0};  // of the last rescan; CPU time on the scanner's thread
   MonotonicTime recheck_at_;

@@ -513,8 +513,13 @@ TEST(DeschedulerPolicy, FixedMaySelectTheNodesOfAProfile) {
   EXPECT_THAT(policy.effective, testing::HasSubstr(R"-("nodeSelector": "pool in (a, b)")-"));
   EXPECT_THAT(errors_of(text("compat: fixed\n", "pool in")), SizeIs(1));
   for (const char* const compat : {"", "compat: upstream\n"}) {
-    EXPECT_THAT(errors_of(text(compat, "pool=a")),
-                ElementsAre("in profile p: nodeSelector of a profile needs compat: fixed"));
+    text::Findings findings;
+    const auto upstream =
+        parse_descheduler_policy("p.yaml", text(compat, "pool=a"), nullptr, findings);
+    ASSERT_TRUE(upstream) << text::format(findings.errors);
+    EXPECT_FALSE(upstream->policy.profiles.at(0).node_selector);
+    ASSERT_THAT(findings.warnings, SizeIs(1));
+    EXPECT_THAT(findings.warnings[0].message, HasSubstr("nodeSelector is ignored"));
   }
 }
 

@@ -110,7 +110,13 @@ void CyclePlan::ended(const std::string& uid, const std::string& refusal) {
   pod->refused_in_plan = true;
 }
 
+bool CyclePlan::remembers_waits() const {
+  return policy_.corrections.has(rebalance::Correction::waiting_moves) &&
+         rebalance::pacing_of(policy_).memory_seconds > 0;
+}
+
 void CyclePlan::requested(const PlannedEviction& eviction, PlannedEnd end) {
+  if (!remembers_waits()) return;
   const auto pod = std::ranges::find(snapshot_.pods, eviction.pod.uid, &rebalance::ClusterPod::uid);
   if (pod == snapshot_.pods.end()) return;
   requested_.push_back({{.profile = eviction.profile,
@@ -126,10 +132,7 @@ void CyclePlan::requested(const PlannedEviction& eviction, PlannedEnd end) {
 
 std::vector<rebalance::WaitingMove> CyclePlan::waits_after(
     std::vector<rebalance::WaitingMove> planned) const {
-  if (!policy_.corrections.has(rebalance::Correction::waiting_moves) ||
-      rebalance::pacing_of(policy_).memory_seconds == 0) {
-    return planned;
-  }
+  if (!remembers_waits()) return planned;
   return rebalance::waits_after(std::move(planned), history_.waiting, requested_);
 }
 

@@ -88,6 +88,7 @@ class CyclePlan {
   };
   std::vector<LimitedOf> limited_;
   void forget_gone(rebalance::MoveHistory& moves) const;
+  [[nodiscard]] bool remembers_waits() const;
 
   std::set<std::string, std::less<>> ended_;  // UIDs
   // Namespace and name.

@@ -366,10 +366,10 @@ Result<void> ObjectReader::add_prometheus(const Value& answer) {
   const auto add_sample = [this](const Value& sample) { return add_prometheus_sample(sample); };
   const auto found = answer.find("data");
   if (!found) return answer.each(add_sample);  // a list
-  const Value data = *found ? **found : answer;
-  if (TRY(data.find("errorType"))) {
-    return data.wrong("Prometheus answered with an error: " + TRY(data.text("error")));
+  if (TRY(answer.find("errorType"))) {
+    return answer.wrong("Prometheus answered with an error: " + TRY(answer.text("error")));
   }
+  const Value data = *found ? **found : answer;
   const std::string type = TRY(data.text("resultType"));
   if (type != "vector") {
     return data.wrong(

@@ -170,9 +170,9 @@ Result<void> ClusterSnapshotReader::add_padded(std::string_view text) {
   return is_json_text(text) ? add_json(text) : add_yaml(text);
 }
 
-rebalance::Snapshot ClusterSnapshotReader::take(std::int64_t now_ns) {
+rebalance::Snapshot ClusterSnapshotReader::take(std::int64_t now_ns, Repeated repeated) {
   snapshot_.taken_ns = now_ns;
-  drop_repeated(snapshot_);
+  if (repeated == Repeated::last_counts) drop_repeated(snapshot_);
   rebalance::sort(snapshot_);
   return std::move(snapshot_);
 }

@@ -3,6 +3,7 @@
 // objects, as JSON or YAML; and metrics from metrics.k8s.io and Prometheus.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -22,8 +23,12 @@ class ClusterSnapshotReader {
   // The same. REQUIRES: kJsonPadding readable bytes behind the text.
   [[nodiscard]] Result<void> add_padded(std::string_view text);
 
+  // What becomes of an object that the texts have twice.
+  enum class Repeated : std::uint8_t { last_counts, kept };
+
   // Sorted, for the plan at `now_ns`. REQUIRES: called once.
-  [[nodiscard]] rebalance::Snapshot take(std::int64_t now_ns);
+  [[nodiscard]] rebalance::Snapshot take(std::int64_t now_ns,
+                                         Repeated repeated = Repeated::last_counts);
 
   // Bytes that the JSON parser may read behind a text.
   static constexpr std::size_t kJsonPadding = 64;

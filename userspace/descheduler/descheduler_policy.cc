@@ -127,14 +127,19 @@ class ProfileReader {
   }
 
  private:
-  // Our own key. The descheduler would ignore it and process all nodes.
+  // Our own key. The descheduler ignores it and processes all nodes.
   void read_pool(rebalance::Profile& profile, EffectiveProfile& effective) {
+    if (!fixed_) {
+      if (map_.find("nodeSelector") == nullptr) return;
+      return errors_.warn(map_.at("nodeSelector"),
+                          fmt::format("in profile {}: nodeSelector is ignored, as by the "
+                                      "descheduler; it needs compat: fixed",
+                                      profile.name));
+    }
     const auto text = map_.text("nodeSelector");
     if (!text) return;
     errors_.set_scope(fmt::format("in profile {}: ", profile.name));
-    if (!fixed_) {
-      map_.error("nodeSelector", "nodeSelector of a profile needs compat: fixed");
-    } else if (auto parsed = rebalance::parse_selector(*text); !parsed) {
+    if (auto parsed = rebalance::parse_selector(*text); !parsed) {
       map_.error("nodeSelector", parsed.error().message);
     } else {
       profile.node_selector = *std::move(parsed);

@@ -44,6 +44,10 @@ void PolicyErrors::add(text::Position at, const std::string& message) {
   findings_.errors.push_back({{file_, at}, message});
 }
 
+void PolicyErrors::warn(text::Position at, const std::string& message) {
+  findings_.warnings.push_back({{file_, at}, message});
+}
+
 void PolicyErrors::add_undecoded(text::Position at, const std::string& message) {
   undecoded_ = true;
   add(at, message);

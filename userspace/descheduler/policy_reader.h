@@ -29,6 +29,8 @@ class PolicyErrors {
   // A value of a wrong type, or an unknown field.
   void add_undecoded(text::Position at, const std::string& message);
 
+  void warn(text::Position at, const std::string& message);
+
   void set_scope(std::string scope) { scope_ = std::move(scope); }
   // From here to end_part() the values of one plugin are read. If one of them cannot be decoded,
   // the others are not checked.

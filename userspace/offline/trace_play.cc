@@ -44,11 +44,12 @@ std::string problem_of(const rebalance::Snapshot& state, std::size_t pods_before
 // Nothing after an error, which is in `findings`.
 std::optional<rebalance::Snapshot> read_state(const RecordedState& state, std::size_t pods_before,
                                               text::Findings& findings) {
-  descheduler::ClusterSnapshotReader reader;
+  using Reader = descheduler::ClusterSnapshotReader;
+  Reader reader;
   for (const std::string& each : state.files) {
     if (!add_file(reader, each, findings)) return std::nullopt;
   }
-  rebalance::Snapshot snapshot = reader.take(state.time_ns);
+  rebalance::Snapshot snapshot = reader.take(state.time_ns, Reader::Repeated::kept);
   std::string problem = problem_of(snapshot, pods_before);
   if (problem.empty()) return snapshot;
   findings.errors.push_back({{state.files.back(), std::nullopt}, std::move(problem)});

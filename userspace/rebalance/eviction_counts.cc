@@ -141,10 +141,8 @@ EvictResult EvictionCounts::try_evict(const Requester& by, PodIndex index, std::
   if (pod.evicted_in_background) return EvictResult::evicted;
   const auto seat = find(by, index);
   const Held* const own = seat == held_.end() ? nullptr : &seat->second;
-  if (const auto limit = reached_limit(index, own)) {
-    if (waiting_ != nullptr) waiting_->refused(by, index, *limit);
-    return result_of(*limit);
-  }
+  // It does not wait for a seat, because one does not let several pods leave together.
+  if (const auto limit = reached_limit(index, own)) return result_of(*limit);
   // What was decided before the refusal must stay.
   if (!pod.refused.empty() && !pod.refused_in_plan) {
     refusal = ignored(pod, std::string(pod.refused));

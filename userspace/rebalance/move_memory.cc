@@ -110,13 +110,13 @@ const MoveMemory::OwnerMoves* MoveMemory::moves_of(PodIndex pod) const {
 }
 
 std::string MoveMemory::refusal(PodIndex index, std::size_t tried) const {
-  static const OwnerMoves kNone;
   const OwnerMoves* const of_owner = moves_of(index);
   if (pacing_.memory_seconds == 0) tried = 0;
   if (of_owner == nullptr && tried == 0) return "";
-  const std::vector<std::size_t>& moves = (of_owner == nullptr ? kNone : *of_owner).moves;
+  std::span<const std::size_t> moves;
+  if (of_owner != nullptr) moves = of_owner->moves;
   const ClusterPod& pod = view_.pod(index);
-  bool has_planned = tried > 0;  // all of them have the time of the plan
+  bool has_planned = false;  // all of them have the time of the plan
   for (const std::size_t each : moves) {
     if (each >= before_.size()) {
       has_planned = true;
@@ -132,6 +132,10 @@ std::string MoveMemory::refusal(PodIndex index, std::size_t tried) const {
   }
   std::string refusal = has_planned ? pace_refusal(0) : "";
   if (!refusal.empty()) return refusal;
+  if (tried > 0 && pacing_.seconds_between_moves > 0) {
+    return "two pods of its workload would move together, of at least " +
+           std::to_string(pacing_.seconds_between_moves) + " s between moves";
+  }
   if (pacing_.moves_per_workload && moves.size() + tried >= *pacing_.moves_per_workload) {
     return "its workload had " + std::to_string(moves.size() + tried) + " moves within " +
            std::to_string(pacing_.memory_seconds) + " s, of at most " +

@@ -107,7 +107,8 @@ class PodMover {
     const std::vector<PodIndex> all = rules_.drains_whole_nodes ? pods : std::vector<PodIndex>();
     std::erase_if(pods, [&](PodIndex each) {
       return !session_.evictor().filter(each) ||
-             (rules_.pod_filter && !rules_.pod_filter(session_.view().pod(each)));
+             (rules_.pod_filter && !rules_.pod_filter(session_.view().pod(each))) ||
+             (rules_.drains_whole_nodes && !has_to_leave(each));
     });
     if (pods.empty() || !may_continue(node)) return stays(node, all);
     // Only a later sample shows what the pods used.

@@ -36,7 +36,7 @@ class LargeLeaf final : public RuleSampler {
       cgroup.current = mib(200).count;
       cgroup.populated = true;
     }
-    return Finished{needs_, read};
+    return Finished{needs_, read, {}};
   }
   std::uint64_t leak = 0;  // inode
 

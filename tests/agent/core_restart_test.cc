@@ -31,7 +31,7 @@ class FullCgroup final : public RuleSampler {
     read.cgroups[0].path = "/";
     read.cgroups[1].path = "/pods";
     read.cgroups[1].current = mib(200).count;
-    return Finished{needs_, read};
+    return Finished{needs_, read, {}};
   }
 
  private:

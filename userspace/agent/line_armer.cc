@@ -51,11 +51,14 @@ bool is_far(const Line& line) {
   return !policy::in_warning_zone(line.headroom, policy::warning_margin(line.capacity));
 }
 
-// A threshold on the node or on the pods without a line is met, or a reading is missing.
-bool has_all_lines(const Config& config, const std::vector<Line>& lines) {
+// A threshold on the node or on the pods without a line is met, or a reading is missing. A host
+// without pods has no line of theirs.
+bool has_all_lines(const Config& config, const Observation& observation,
+                   const std::vector<Line>& lines) {
   return std::ranges::all_of(config.thresholds, [&](const Threshold& threshold) {
     if (!has_usage_line(threshold.signal)) return true;
     const bool on_node = row_of(threshold.signal).subject == SubjectKind::node;
+    if (!on_node && !observation.pods) return true;
     const auto found = std::ranges::count_if(lines, [&](const Line& line) {
       return line.signal == threshold.signal && (line.cgroup == CgroupId{}) == on_node;
     });
@@ -64,10 +67,11 @@ bool has_all_lines(const Config& config, const std::vector<Line>& lines) {
 }
 
 // `followed`: the lines that the kernel reports however the memory moves.
-std::optional<Bytes> hint_headroom(const Config& config, const std::vector<Line>& lines,
+std::optional<Bytes> hint_headroom(const Config& config, const Observation& observation,
+                                   const std::vector<Line>& lines,
                                    const std::vector<Line>& followed) {
   const bool needs_none = followed.size() == lines.size() && std::ranges::all_of(lines, is_far) &&
-                          has_all_lines(config, lines);
+                          has_all_lines(config, observation, lines);
   if (needs_none) return std::nullopt;
   Bytes nearest = kFar;
   for (const Line& line : lines) {
@@ -109,7 +113,7 @@ ArmedLines LineArmer::arm(const Config& config, const Observation& observation,
     for (std::string& problem : *armed) problems.push_back(std::move(problem));
   }
   problems_.report(std::move(problems));
-  const auto headroom = hint_headroom(config, lines, followed);
+  const auto headroom = hint_headroom(config, observation, lines, followed);
   return {std::move(lines), headroom};
 }
 

@@ -511,7 +511,11 @@ TEST(DeschedulerPolicy, FixedMaySelectTheNodesOfAProfile) {
   const DeschedulerPolicy policy = parsed(text("compat: fixed\n", "pool in (a, b)"));
   ASSERT_TRUE(policy.policy.profiles.at(0).node_selector);
   EXPECT_THAT(policy.effective, testing::HasSubstr(R"-("nodeSelector": "pool in (a, b)")-"));
-  EXPECT_THAT(errors_of(text("compat: fixed\n", "pool in")), SizeIs(1));
+  text::Findings refused;
+  EXPECT_FALSE(
+      parse_descheduler_policy("p.yaml", text("compat: fixed\n", "pool in"), nullptr, refused));
+  EXPECT_THAT(text::format(refused.errors),
+              testing::StartsWith("p.yaml:4:17: in profile p: unable to parse requirement"));
   for (const char* const compat : {"", "compat: upstream\n"}) {
     text::Findings findings;
     const auto upstream =

@@ -127,45 +127,29 @@ bool PolicyMap::boolean(std::string_view key, bool otherwise) {
   return otherwise;
 }
 
-std::optional<std::uint64_t> PolicyMap::amount(std::string_view key) {
+template <typename Number>
+std::optional<Number> PolicyMap::number_at(std::string_view key, std::string_view wanted) {
   const YamlNode* const node = find(key);
   if (node == nullptr) return std::nullopt;
-  const auto number = number_of<std::uint64_t>(*node);
-  if (!number) {
-    errors_.add_undecoded(node->at,
-                          expected(path_ + std::string(key), "a whole number from 0", *node));
-  }
+  const auto number = number_of<Number>(*node);
+  if (!number) errors_.add_undecoded(node->at, expected(path_ + std::string(key), wanted, *node));
   return number;
+}
+
+std::optional<std::uint64_t> PolicyMap::amount(std::string_view key) {
+  return number_at<std::uint64_t>(key, "a whole number from 0");
 }
 
 std::optional<std::int64_t> PolicyMap::integer(std::string_view key) {
-  const YamlNode* const node = find(key);
-  if (node == nullptr) return std::nullopt;
-  const auto number = number_of<std::int64_t>(*node);
-  if (!number) {
-    errors_.add_undecoded(node->at, expected(path_ + std::string(key), "a whole number", *node));
-  }
-  return number;
+  return number_at<std::int64_t>(key, "a whole number");
 }
 
 std::optional<std::int32_t> PolicyMap::small_integer(std::string_view key) {
-  const YamlNode* const node = find(key);
-  if (node == nullptr) return std::nullopt;
-  const auto number = number_of<std::int32_t>(*node);
-  if (!number) {
-    errors_.add_undecoded(node->at, expected(path_ + std::string(key), kSmallInteger, *node));
-  }
-  return number;
+  return number_at<std::int32_t>(key, kSmallInteger);
 }
 
 std::optional<double> PolicyMap::number(std::string_view key) {
-  const YamlNode* const node = find(key);
-  if (node == nullptr) return std::nullopt;
-  const auto number = number_of<double>(*node);
-  if (!number) {
-    errors_.add_undecoded(node->at, expected(path_ + std::string(key), "a number", *node));
-  }
-  return number;
+  return number_at<double>(key, "a number");
 }
 
 const std::vector<YamlNode>& PolicyMap::list(std::string_view key) {

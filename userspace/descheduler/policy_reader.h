@@ -87,6 +87,8 @@ class PolicyMap {
 
  private:
   std::optional<std::string> scalar(const text::YamlNode& node, std::string_view key);
+  template <typename Number>
+  std::optional<Number> number_at(std::string_view key, std::string_view wanted);
 
   const text::YamlNode* node_ = nullptr;
   PolicyErrors& errors_;

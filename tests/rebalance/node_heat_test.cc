@@ -61,6 +61,21 @@ TEST(NodeHeat, ASampleCountsIfItIsWhole) {
   EXPECT_THAT(heat_of_nodes(state, {}), ElementsAre(NodeHeat::hot, NodeHeat::hot));
 }
 
+// Moves d/a from n1 to n2. Returns the nodes whose usage is unknown then.
+std::unordered_set<std::string> unknown_after_move(Snapshot& state, const Amounts& request) {
+  std::unordered_set<std::string> unknown;
+  shift_usage(state,
+              {{.pod_namespace = "d",
+                .pod = "a",
+                .uid = "",
+                .new_uid = "",
+                .from = "n1",
+                .to = "n2",
+                .request = &request}},
+              unknown);
+  return unknown;
+}
+
 TEST(UsageShift, AnOldReportDoesNotMeasureAPod) {
   for (const std::int64_t age : {30, 121}) {
     Snapshot state = bare_nodes();
@@ -68,17 +83,7 @@ TEST(UsageShift, AnOldReportDoesNotMeasureAPod) {
     state.reports = {report_of("n1", age, 950 * kMib)};
     state.reports[0].pods.push_back(
         {.pod_namespace = "d", .name = "a", .uid = "", .working_set = 300 * kMib, .growth = {}});
-    const Amounts request;
-    std::unordered_set<std::string> unknown;
-    shift_usage(state,
-                {{.pod_namespace = "d",
-                  .pod = "a",
-                  .uid = "",
-                  .new_uid = "",
-                  .from = "n1",
-                  .to = "n2",
-                  .request = &request}},
-                unknown);
+    const auto unknown = unknown_after_move(state, {});
     const bool current = age == 30;
     EXPECT_EQ(unknown.empty(), current);
     EXPECT_EQ(state.node_metrics[0].usage.of(kMemory), (current ? 650 : 950) * kMib);
@@ -104,16 +109,7 @@ std::vector<double> shares_after_move(Snapshot state) {
   }
   Amounts request;
   request.at(kMemory) = 100 * kMib;
-  std::unordered_set<std::string> unknown;
-  shift_usage(state,
-              {{.pod_namespace = "d",
-                .pod = "a",
-                .uid = "",
-                .new_uid = "",
-                .from = "n1",
-                .to = "n2",
-                .request = &request}},
-              unknown);
+  unknown_after_move(state, request);
   return {state.prometheus[0].value, state.prometheus[1].value};
 }
 
